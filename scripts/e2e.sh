@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs the disk scenarios on an existing cluster with CDI and a snapshotting CSI driver: scripts/e2e.sh KUBECONFIG
+set -euo pipefail
+if [[ ! -r "${1:-}" ]]; then
+  echo "usage: make e2e KUBECONFIG=/path/to/kubeconfig (of a cluster with CDI and a snapshotting CSI driver)" >&2
+  exit 2
+fi
+KUBECONFIG="$(realpath "$1")"
+export KUBECONFIG OT_E2E=existing GOWORK=off
+cd "$(dirname "${BASH_SOURCE[0]}")/../e2e"
+read -ra more <<<"${TEST_ARGS:-}"
+exec go test ./scenario/... -count=1 -v -timeout 120m "${more[@]}"

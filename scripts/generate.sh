@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Writes everything that is generated: go.work, deepcopy, apply configurations, CRDs, RBAC and the chart's copies.
+# A file whose content would not change is left untouched, so that builds beside it are not disturbed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root="$PWD"
+export GOWORK=off
+
+# Modules at the top are the workspace; e2e/controlplane and scripts/tools stay outside it, so that their
+# dependencies never choose ours.
+workspace_modules() {
+  local mod
+  for mod in */go.mod; do dirname "$mod"; done
+}
+
+# put FILE: writes standard input to FILE if that changes it.
+put() {
+  local new
+  new="$(mktemp)"
+  cat >"$new"
+  if ! cmp -s "$new" "$1"; then
+    mkdir -p "$(dirname "$1")"
+    cat "$new" >"$1"
+    echo "generate.sh: wrote $1"
+  fi
+  rm -f "$new"
+}
+
+gen_workspace() {
+  local mod
+  {
+    sed -n '/^go /p' apis/go.mod
+    printf '\nuse (\n'
+    for mod in $(workspace_modules); do printf '\t./%s\n' "$mod"; done
+    printf ')\n'
+  } | put go.work
+}
+
+# controller-gen needs a loaded package, so the older output must stay until the newer one is there; what was not
+# written again is stale and goes.
+gen_code() {
+  local start
+  start="$(mktemp)"
+  (
+    cd apis
+    "$root/scripts/tool.sh" controller-gen object paths=./ot/...
+    "$root/scripts/tool.sh" controller-gen applyconfiguration paths=./ot/...
+  )
+  find apis -path '*/applyconfiguration/*' -name '*.go' ! -newer "$start" -print -delete
+  rm -f "$start"
+}
+
+gen_crds() {
+  local out file
+  out="$(mktemp -d)"
+  (cd apis && "$root/scripts/tool.sh" controller-gen crd:crdVersions=v1 paths=./ot/... output:crd:dir="$out")
+  for file in "$out"/*.yaml; do put "apis/crds/$(basename "$file")" <"$file"; done
+  for file in apis/crds/*.yaml; do
+    if [[ ! -e "$out/$(basename "$file")" ]]; then rm "$file"; fi
+  done
+  rm -rf "$out"
+}
+
+# chart_crd CHART CRD-FILE: the CRD as a template, because Helm never upgrades a chart's crds/ folder.
+chart_crd() {
+  local crd="apis/crds/$2" to
+  to="charts/$1/templates/crd-${2#*_}"
+  if grep -q '{{' "$crd"; then
+    echo "generate.sh: $crd holds {{, which Helm would read as a template" >&2
+    return 1
+  fi
+  {
+    echo '{{- /* Generated from apis/crds by scripts/generate.sh. DO NOT EDIT. */ -}}'
+    echo '{{- if .Values.crds.install }}'
+    sed -e '/^---$/d' -e 's|^  annotations:$|&\n    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}|' "$crd"
+    echo '{{- end }}'
+  } | put "${to%.yaml}.generated.yaml"
+}
+
+# chart_rbac OPERATOR: the ClusterRole and Role from the markers of the operator's controllers. A marker with
+# namespace=operator ends in the Role of the operator's own namespace.
+chart_rbac() {
+  local out
+  if [[ ! -d "$1/internal/controller" ]]; then return 0; fi
+  out="$(mktemp -d)"
+  (cd "$1" && "$root/scripts/tool.sh" controller-gen rbac:roleName=generated paths=./internal/controller/... output:rbac:dir="$out")
+  {
+    echo "{{- /* Generated from the kubebuilder:rbac markers of $1/internal/controller by scripts/generate.sh. DO NOT EDIT. */ -}}"
+    sed -e "s|^  name: generated\$|  name: {{ include \"$1.fullname\" . }}\n  labels:\n    {{- include \"$1.labels\" . \| nindent 4 }}|" \
+      -e 's|^  namespace: operator$|  namespace: {{ .Release.Namespace }}|' "$out/role.yaml"
+  } | put "charts/$1/templates/rbac.generated.yaml"
+  rm -rf "$out"
+}
+
+gen_workspace
+gen_code
+gen_crds
+chart_crd disk-sync-operator pelotech.ot_vmdiskimages.yaml
+chart_rbac disk-sync-operator

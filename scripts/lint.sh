@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Lints modules, each alone as its image is built: scripts/lint.sh [MODULE...]. Default: all of the workspace.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root="$PWD"
+if (($# == 0)); then mapfile -t modules < <(scripts/modules.sh); else modules=("$@"); fi
+for mod in "${modules[@]}"; do
+  echo "lint $mod"
+  (cd "$mod" && GOWORK=off "$root/scripts/tool.sh" golangci-lint run --config "$root/.golangci.yml" ./...)
+done
