@@ -35,10 +35,11 @@ type Options struct {
 	ControllerManagerArgs map[string]string
 }
 
-// FromEnv is the options for the cluster that OPEN_TERRAIN_KUBECONFIG names, or else those given.
+// FromEnv is the options for the cluster that KUBECONFIG names when OT_E2E=existing, as make e2e sets them, or else
+// those given: a KUBECONFIG that happens to be set must not turn somebody's cluster into a test's.
 func FromEnv(otherwise Options) Options {
-	if path := os.Getenv("OPEN_TERRAIN_KUBECONFIG"); path != "" {
-		otherwise.Kubeconfig = path
+	if os.Getenv("OT_E2E") == "existing" {
+		otherwise.Kubeconfig = os.Getenv("KUBECONFIG")
 	}
 	return otherwise
 }
