@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+)
+
+// enter takes in a revision that was not known before: into the queue, or past it when a slot is there already.
+func enter(s Snapshot, now time.Time) Decision {
+	revision := v1alpha1.RevisionOf(s.Image)
+	report := Report{Stage: Queued, Revision: revision, Ticket: ticketOf(s.Image), Ahead: s.Ahead}
+	if s.Slot == "" {
+		return Decision{Report: report}
+	}
+	return start(s, report, now)
+}
+
+// queued waits for a slot.
+func queued(s Snapshot, now time.Time) Decision {
+	report := unchanged(s, Queued)
+	if s.Slot == "" {
+		return cleanUp(s, Decision{Report: report})
+	}
+	return start(s, report, now)
+}
+
+// start begins the next attempt, unless a former DataVolume is in its way.
+func start(s Snapshot, report Report, _ time.Time) Decision {
+	if s.DataVolume != nil && owned(s, s.DataVolume) {
+		return cleanUp(s, Decision{Report: unchanged(s, Queued)})
+	}
+	report.Stage, report.Starts, report.AttemptUID = Syncing, true, ""
+	report.Attempt++
+	d := Decision{Report: report}
+	if s.DataVolume == nil {
+		d.Actions = []Action{CreateDataVolume}
+	}
+	return d
+}
+
+// supersede ends what is under way for a revision that the spec asks for no longer; then the new one enters.
+func supersede(s Snapshot, stage Stage, now time.Time) Decision {
+	artifact := s.Image.Status.Artifact
+	kept := artifact != nil && artifact.Revision == s.Image.Status.Revision
+	if kept {
+		return enter(s, now)
+	}
+	if s.DataVolume == nil && s.Slot == "" {
+		return enter(s, now)
+	}
+	return cleanUp(s, Decision{Report: unchanged(s, stage)})
+}
+
+// backingOff waits until nothing is left of the failed attempt and its time has come; then the image goes to the
+// tail of the queue.
+func backingOff(s Snapshot, set Settings, now time.Time) Decision {
+	report := unchanged(s, BackingOff)
+	at := s.Image.Status.NextAttemptTime.Time
+	switch {
+	case s.Slot != "" || (s.DataVolume != nil && owned(s, s.DataVolume)):
+		return cleanUp(s, Decision{Report: report})
+	case now.Before(at):
+		return Decision{Report: report, WakeAt: at}
+	case int(report.Attempt) >= set.Policy.MaxAttempts():
+		report.Stage = Failed // the policy's retryLimit was lowered meanwhile
+		return Decision{Report: report}
+	}
+	report.Stage, report.Ticket, report.Ahead = Queued, s.Tail, s.Ahead
+	return Decision{Report: report}
+}
+
+// cleanUp deletes what an ended attempt left, and gives up the slot once the DataVolume is gone. The DataVolume is
+// deleted in the foreground: it is gone when its claim and its pods are.
+func cleanUp(s Snapshot, d Decision) Decision {
+	mine := s.DataVolume != nil && owned(s, s.DataVolume)
+	switch {
+	case mine && s.DataVolume.DeletionTimestamp == nil:
+		d.Actions = append(d.Actions, DeleteDataVolume)
+	case !mine:
+		d.ReleaseSlot = s.Slot != ""
+	}
+	if s.VolumeSnapshot != nil && owned(s, s.VolumeSnapshot) && s.VolumeSnapshot.DeletionTimestamp == nil {
+		d.Actions = append(d.Actions, DeleteSnapshot)
+	}
+	return d
+}

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// snapshotting waits for the snapshot of a volume that is complete. Trouble here never costs a download: the
+// volume is kept, and the snapshot controller goes on trying by itself.
+func snapshotting(s Snapshot, set Settings, now time.Time) Decision {
+	report := unchanged(s, Snapshotting)
+	d := Decision{Report: report, ReleaseSlot: s.Slot != ""}
+	vs := s.VolumeSnapshot
+	switch {
+	case !volumeReady(s):
+		return fail(s, set, now, v1alpha1.FailureUnknown, "its volume was deleted or lost before there was a snapshot of it")
+	case s.Refusal != "":
+		d.Report.Waits = s.Refusal
+	case vs == nil:
+		d.Actions = []Action{CreateSnapshot}
+	case orphan(s, vs):
+		d.Report.Waits = fmt.Sprintf("the VolumeSnapshot %s of a deleted image of the same name must go first", vs.Name)
+	case !owned(s, vs):
+		d.Report.Waits = fmt.Sprintf("a VolumeSnapshot %s exists that does not belong to this image: delete or rename it", vs.Name)
+	case snapshotReady(s):
+		d.Report.Stage, d.Report.Artifact = Succeeded, artifact(s, now)
+		return d
+	default:
+		d.Report.Waits = snapshotTrouble(vs)
+	}
+	return overdueSnapshot(s, set, now, d)
+}
+
+// overdueSnapshot says Failed when there is no snapshot within the attemptTimeout of the volume's completion.
+func overdueSnapshot(s Snapshot, set Settings, now time.Time, d Decision) Decision {
+	synced := meta.FindStatusCondition(s.Image.Status.Conditions, v1alpha1.ConditionSynced)
+	end := synced.LastTransitionTime.Add(set.Policy.AttemptTimeout)
+	if now.Before(end) {
+		d.WakeAt = end
+		return d
+	}
+	if meta.IsStatusConditionTrue(s.Image.Status.Conditions, v1alpha1.ConditionStalled) {
+		return d
+	}
+	message := fmt.Sprintf("the volume is complete, but there is no snapshot of it within the attemptTimeout of %s", set.Policy.AttemptTimeout)
+	if d.Report.Waits != "" {
+		message += ": " + d.Report.Waits
+	}
+	d.Report.Failure = &v1alpha1.Failure{Time: metav1.NewTime(now), Reason: v1alpha1.FailureTimedOut, Message: clip(message)}
+	return d
+}
+
+// snapshotReady is readyToUse, and bound both ways.
+func snapshotReady(s Snapshot) bool {
+	status, content := s.VolumeSnapshot.Status, s.Content
+	return status != nil && ptr.Deref(status.ReadyToUse, false) && s.VolumeSnapshot.DeletionTimestamp == nil &&
+		content != nil && ptr.Deref(status.BoundVolumeSnapshotContentName, "") == content.Name &&
+		content.Spec.VolumeSnapshotRef.UID == s.VolumeSnapshot.UID
+}
+
+func snapshotTrouble(vs *snapshotv1.VolumeSnapshot) string {
+	if vs.Status == nil || vs.Status.Error == nil {
+		return ""
+	}
+	return clip(ptr.Deref(vs.Status.Error.Message, ""))
+}
+
+func artifact(s Snapshot, now time.Time) *v1alpha1.Artifact {
+	a := &v1alpha1.Artifact{
+		Revision: s.Image.Status.Revision, DataVolume: s.DataVolume.Name, Snapshot: s.VolumeSnapshot.Name,
+		CompletedAt: metav1.NewTime(now),
+	}
+	if size := s.VolumeSnapshot.Status.RestoreSize; size != nil {
+		a.RestoreSize = ptr.To(size.DeepCopy())
+	}
+	return a
+}

@@ -1,0 +1,114 @@
+// Package status puts a decision into words: a pure function from the image and the plan's report to the whole status.
+package status
+
+import (
+	"fmt"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Of is the status that the report asks for. What it does not mention is kept; transition times move only with the
+// condition's status.
+func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now metav1.Time) v1alpha1.VMDiskImageStatus {
+	st := *image.Status.DeepCopy()
+	entering := report.Revision != st.Revision
+	if entering {
+		forget(&st)
+	}
+	st.Revision = report.Revision
+	st.ObservedGeneration = image.Generation
+	if report.Ticket != 0 {
+		st.Ticket, st.QueuedAt, st.NextAttemptTime = report.Ticket, &now, nil
+	}
+	st.Attempts, st.AttemptUID = report.Attempt, report.AttemptUID
+	if report.Starts {
+		st.StartedAt, st.Progress, st.ProgressAt, st.NextAttemptTime = &now, plan.NotAvailable, nil, nil
+	}
+	if report.Progress != "" && report.Progress != st.Progress {
+		st.Progress, st.ProgressAt = report.Progress, &now
+	}
+	if report.Artifact != nil {
+		st.Artifact, st.CompletedAt = report.Artifact, &now
+	}
+	if report.Failure != nil {
+		failed(&st, report, now)
+	}
+	if plan.StageOf(&image.Status) != report.Stage || changes(report) {
+		st.Message = message(&st, report, maxAttempts)
+	}
+	for _, c := range conditions(image, &st, report) {
+		setCondition(&st.Conditions, c, image.Generation, now)
+	}
+	st.Phase = v1alpha1.PhaseOf(st.Conditions)
+	return st
+}
+
+// changes says that the report has something new to say, within the same stage too. Otherwise the words stay: they
+// hold what was true when they were written (a position, a limit), and are not rewritten while others come and go.
+func changes(report plan.Report) bool {
+	running := report.Stage == plan.Syncing || report.Stage == plan.Snapshotting
+	return running || report.Ticket != 0 || report.Starts || report.Failure != nil
+}
+
+// forget drops what belongs to a former revision; the artifact and the references stay.
+func forget(st *v1alpha1.VMDiskImageStatus) {
+	st.Ticket, st.QueuedAt, st.StartedAt, st.CompletedAt, st.NextAttemptTime = 0, nil, nil, nil, nil
+	st.LastFailure, st.Progress, st.ProgressAt = nil, "", nil
+}
+
+func failed(st *v1alpha1.VMDiskImageStatus, report plan.Report, now metav1.Time) {
+	st.LastFailure, st.NextAttemptTime = report.Failure, nil
+	if report.RetryAt.IsZero() {
+		st.CompletedAt = &now
+		return
+	}
+	st.NextAttemptTime = &metav1.Time{Time: report.RetryAt}
+}
+
+// message is for people: what is going on, what it waits for, what to change.
+func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int) string {
+	switch report.Stage {
+	case plan.Queued:
+		return queuedMessage(st, report, maxAttempts)
+	case plan.Syncing:
+		return with(fmt.Sprintf("Attempt %d of %d is under way", report.Attempt, maxAttempts), report.Waits)
+	case plan.BackingOff:
+		return fmt.Sprintf("%s; the next one starts after %s, in its turn", attemptFailed(st, maxAttempts), st.NextAttemptTime.UTC().Format("2006-01-02T15:04:05Z"))
+	case plan.Snapshotting:
+		if report.Failure != nil {
+			return st.LastFailure.Message
+		}
+		return with("The volume is complete; waiting for its snapshot", report.Waits)
+	case plan.Succeeded:
+		return "The snapshot is ready to be cloned"
+	case plan.Failed:
+		return fmt.Sprintf("%s. Change the spec, or set the annotation %s to a new value, to try again",
+			attemptFailed(st, maxAttempts), v1alpha1.AnnotationSyncRequestedAt)
+	}
+	return st.Message
+}
+
+// queuedMessage names the position at the time of queueing.
+func queuedMessage(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int) string {
+	text := fmt.Sprintf("Waiting for a slot; %d were ahead when it was queued", report.Ahead)
+	if st.LastFailure != nil {
+		text += ". " + attemptFailed(st, maxAttempts)
+	}
+	return text
+}
+
+func attemptFailed(st *v1alpha1.VMDiskImageStatus, maxAttempts int) string {
+	if st.LastFailure == nil {
+		return "The image failed"
+	}
+	return with(fmt.Sprintf("Attempt %d of %d failed: %s", st.Attempts, maxAttempts, st.LastFailure.Reason), st.LastFailure.Message)
+}
+
+func with(text, detail string) string {
+	if detail == "" {
+		return text
+	}
+	return text + ": " + detail
+}
