@@ -78,16 +78,20 @@ chart_crd() {
 }
 
 # chart_rbac OPERATOR: the ClusterRole and Role from the markers of the operator's controllers. A marker with
-# namespace=operator ends in the Role of the operator's own namespace.
+# namespace=... ends in the Role of the operator's own namespace, whatever its name is at installation.
 chart_rbac() {
   local out
   if [[ ! -d "$1/internal/controller" ]]; then return 0; fi
   out="$(mktemp -d)"
   (cd "$1" && "$root/scripts/tool.sh" controller-gen rbac:roleName=generated paths=./internal/controller/... output:rbac:dir="$out")
+  if [[ ! -e "$out/role.yaml" ]]; then
+    echo "generate.sh: $1/internal/controller has no kubebuilder:rbac marker" >&2
+    return 1
+  fi
   {
     echo "{{- /* Generated from the kubebuilder:rbac markers of $1/internal/controller by scripts/generate.sh. DO NOT EDIT. */ -}}"
     sed -e "s|^  name: generated\$|  name: {{ include \"$1.fullname\" . }}\n  labels:\n    {{- include \"$1.labels\" . \| nindent 4 }}|" \
-      -e 's|^  namespace: operator$|  namespace: {{ .Release.Namespace }}|' "$out/role.yaml"
+      -e 's|^  namespace: .*$|  namespace: {{ .Release.Namespace }}|' "$out/role.yaml"
   } | put "charts/$1/templates/rbac.generated.yaml"
   rm -rf "$out"
 }
