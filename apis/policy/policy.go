@@ -1,6 +1,6 @@
 // Package policy reads the ConfigMap sync-operator-policy: keys, defaults and bounds. It is pure.
 //
-// Each value is checked by itself. When any is bad, the caller keeps the policy it has: Parse returns no half of one.
+// Each value is checked by itself. When any is bad, the caller keeps the policy it has, if it has one.
 package policy
 
 import (
@@ -75,8 +75,8 @@ func (e KeyError) Error() string {
 	return fmt.Sprintf("%s: %q is not %s", e.Key, e.Value, e.Want)
 }
 
-// Parse reads the data of the ConfigMap. With errors, ordered by key, the Policy is the zero value. Keys that
-// it does not know are left alone: see Unknown.
+// Parse reads the data of the ConfigMap. Errors are ordered by key, and the default stands where a value is bad:
+// that is for a process that has no good policy to keep. Keys that it does not know are left alone: see Unknown.
 func Parse(data map[string]string) (Policy, []KeyError) {
 	p := Default()
 	var errs []KeyError
@@ -89,10 +89,7 @@ func Parse(data map[string]string) (Policy, []KeyError) {
 			errs = append(errs, KeyError{Key: key, Value: shorten(data[key]), Want: want})
 		}
 	}
-	if len(errs) > 0 {
-		return Policy{}, errs
-	}
-	return p, nil
+	return p, errs
 }
 
 // Unknown lists the keys that have no meaning, in order: most likely misspelt ones.

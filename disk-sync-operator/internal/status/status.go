@@ -6,6 +6,7 @@ import (
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -77,7 +78,8 @@ func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int
 	case plan.BackingOff:
 		return fmt.Sprintf("%s; the next one starts after %s, in its turn", attemptFailed(st, maxAttempts), st.NextAttemptTime.UTC().Format("2006-01-02T15:04:05Z"))
 	case plan.Snapshotting:
-		if report.Failure != nil {
+		overdue := meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionStalled)
+		if st.LastFailure != nil && (overdue || report.Failure != nil) {
 			return st.LastFailure.Message
 		}
 		return with("The volume is complete; waiting for its snapshot", report.Waits)

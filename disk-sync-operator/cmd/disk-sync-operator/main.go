@@ -1,0 +1,109 @@
+// Command disk-sync-operator syncs VM disk images through one global queue.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/disk-sync-operator/internal/controller"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // any kubeconfig
+	"k8s.io/utils/ptr"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+func main() {
+	var o options
+	var log zap.Options
+	o.bindFlags(flag.CommandLine)
+	log.BindFlags(flag.CommandLine)
+	flag.Parse()
+	if err := o.validate(flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "disk-sync-operator:", err)
+		os.Exit(2)
+	}
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&log)))
+	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
+		ctrl.Log.Error(err, "disk-sync-operator ends")
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	mgr, err := newManager(o)
+	if err != nil {
+		return err
+	}
+	if err := controller.Setup(ctx, mgr, controller.Options{
+		Namespace: o.namespace, ProgressInterval: o.progressInterval, Workers: o.workers,
+	}); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("kinds", controller.Ready(mgr.GetRESTMapper())); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// newManager makes the manager. Leader election needs its Lease:
+//
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=operator
+func newManager(o options) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, cdiv1.AddToScheme, snapshotv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	cacheOptions, err := controller.CacheOptions(o.namespace)
+	if err != nil {
+		return nil, err
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	config.UserAgent = "disk-sync-operator"
+	return ctrl.NewManager(config, manager.Options{
+		Scheme: scheme,
+		Cache:  cacheOptions,
+		// A read waits until the cache shows what this process wrote to that object.
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Metrics:                       metricsOptions(o.metricsAddress),
+		HealthProbeBindAddress:        o.probeAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "disk-sync-operator",
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+}
+
+// metricsOptions demand a token that may get /metrics, except on loopback, where only the machine itself can ask.
+//
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+func metricsOptions(address string) metricsserver.Options {
+	o := metricsserver.Options{BindAddress: address}
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsLoopback() {
+		return o
+	}
+	o.SecureServing, o.FilterProvider = true, filters.WithAuthenticationAndAuthorization
+	return o
+}

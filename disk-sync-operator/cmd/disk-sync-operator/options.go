@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	namespace        string
+	metricsAddress   string
+	probeAddress     string
+	leaderElect      bool
+	progressInterval time.Duration
+	workers          int
+}
+
+// bindFlags declares the flags; --kubeconfig is controller-runtime's, --zap-* are its logger's.
+func (o *options) bindFlags(flags *flag.FlagSet) {
+	namespace := os.Getenv("POD_NAMESPACE")
+	if namespace == "" {
+		namespace = "sync-operator"
+	}
+	flags.StringVar(&o.namespace, "namespace", namespace, "namespace of the policy ConfigMap, the slots' Leases and the leader's Lease; $POD_NAMESPACE where that is set")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "address of the metrics (https, with authentication); 0 switches them off; a loopback address is served over http without authentication")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this process is the leader")
+	flags.DurationVar(&o.progressInterval, "progress-interval", 10*time.Second, "least time between two writes of an image's progress")
+	flags.IntVar(&o.workers, "workers", 8, "how many images are followed at a time")
+}
+
+// validate says what to change.
+func (o *options) validate(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return errors.New("there are flags only, no arguments: " + rest[0])
+	case o.namespace == "":
+		return errors.New("--namespace must not be empty")
+	case o.workers < 1:
+		return errors.New("--workers must be 1 or more")
+	case o.progressInterval < 0:
+		return errors.New("--progress-interval must not be negative")
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/disk-sync-operator/internal/desired"
+	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
+	"github.com/pelotech/open-terrain/disk-sync-operator/internal/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// report writes the status that the report asks for, if it differs, and gives the image as it is then. Events and
+// metrics follow a write that succeeded.
+//
+// +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/status,verbs=patch
+func (r *Images) report(ctx context.Context, s plan.Snapshot, report plan.Report, maxAttempts int) (*v1alpha1.VMDiskImage, error) {
+	next := status.Of(s.Image, report, maxAttempts, metav1.NewTime(r.now()))
+	if equality.Semantic.DeepEqual(s.Image.Status, next) {
+		return s.Image, nil
+	}
+	apply, err := status.Configuration(s.Image, next)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.client.Status().Apply(ctx, apply, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("write the status: %w", err)
+	}
+	image := s.Image.DeepCopy()
+	image.Status, image.ResourceVersion = next, ptr.Deref(apply.ResourceVersion, "")
+	log.FromContext(ctx).Info("status written", "phase", next.Phase, "message", next.Message)
+	r.events.of(s.Image, image)
+	r.metrics.transition(s.Image, image)
+	return image, nil
+}
+
+// carryOut changes one child.
+//
+// +kubebuilder:rbac:groups=cdi.kubevirt.io,resources=datavolumes,verbs=create;delete
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=create;delete
+// +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/finalizers,verbs=update
+func (r *Images) carryOut(ctx context.Context, s plan.Snapshot, action plan.Action) error {
+	log.FromContext(ctx).V(1).Info("changing a child", "action", action)
+	switch action {
+	case plan.CreateDataVolume:
+		dv := desired.DataVolume(s.Image, s.Slot)
+		if err := r.create(ctx, s, dv); err != nil {
+			return err
+		}
+		r.sightings.note(s.Image, dv)
+		return nil
+	case plan.CreateSnapshot:
+		return r.create(ctx, s, desired.VolumeSnapshot(s.Image))
+	case plan.DeleteDataVolume:
+		// In the foreground: it is gone when its claim and the importer's pod are, so that nothing downloads any more.
+		return r.delete(ctx, s.DataVolume, metav1.DeletePropagationForeground)
+	case plan.DeleteSnapshot:
+		return r.delete(ctx, s.VolumeSnapshot, metav1.DeletePropagationBackground)
+	}
+	return fmt.Errorf("unknown action %q", action)
+}
+
+// create makes a child. One of that name that is ours already is as good: another leader, or this one in another
+// life, has made it. What belongs to a former image goes by itself, and its going is an event.
+func (r *Images) create(ctx context.Context, s plan.Snapshot, child client.Object) error {
+	err := r.client.Create(ctx, child)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	existing, ok := child.DeepCopyObject().(client.Object)
+	if !ok {
+		return err
+	}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(child), existing); err != nil {
+		return fmt.Errorf("look at the existing %s: %w", child.GetName(), err)
+	}
+	owner := metav1.GetControllerOf(existing)
+	switch {
+	case owner != nil && owner.UID == s.Image.UID:
+		child.SetUID(existing.GetUID())
+		return nil
+	case existing.GetDeletionTimestamp() != nil, owner != nil && owner.Kind == "VMDiskImage" && owner.Name == s.Image.Name:
+		return fmt.Errorf("wait until the former %s is gone: %w", child.GetName(), err)
+	}
+	return &refused{fmt.Sprintf("a %s %s exists that does not belong to this image: delete or rename it", kindOf(child), child.GetName())}
+}
+
+func kindOf(obj client.Object) string {
+	if _, is := obj.(*snapshotv1.VolumeSnapshot); is {
+		return "VolumeSnapshot"
+	}
+	return "DataVolume"
+}
+
+// delete removes the very object that was looked at, and no other of its name.
+func (r *Images) delete(ctx context.Context, child client.Object, propagation metav1.DeletionPropagation) error {
+	uid := child.GetUID()
+	err := r.client.Delete(ctx, child, client.PropagationPolicy(propagation), client.Preconditions{UID: &uid})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // gone, or another one by now
+	}
+	return err
+}
+
+// refused is a create that will not succeed as long as nobody changes something.
+type refused struct{ message string }
+
+func (e *refused) Error() string { return e.message }
+
+// refusalOf is what the API server, a webhook or a quota has against a child; empty for trouble that passes.
+func refusalOf(err error) string {
+	var own *refused
+	switch {
+	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return ""
+	case errorAs(err, &own):
+		return own.message
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return err.Error()
+	}
+	return ""
+}

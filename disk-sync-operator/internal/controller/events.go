@@ -1,0 +1,37 @@
+package controller
+
+import (
+	"errors"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/disk-sync-operator/internal/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientevents "k8s.io/client-go/tools/events"
+)
+
+// events tells people what has happened: one event for a transition, none for a wait.
+type events struct {
+	recorder clientevents.EventRecorder
+}
+
+// of emits the event of a transition that has been written, if it deserves one.
+//
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+func (e *events) of(before, after *v1alpha1.VMDiskImage) {
+	event, ok := status.EventOf(&before.Status, &after.Status)
+	if !ok {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if event.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	e.recorder.Eventf(after, nil, kind, event.Reason, event.Action, "%s", event.Note)
+}
+
+func (e *events) warn(about runtime.Object, reason, note string, args ...any) {
+	e.recorder.Eventf(about, nil, corev1.EventTypeWarning, reason, "ReadPolicy", note, args...)
+}
+
+func errorAs[T error](err error, target *T) bool { return errors.As(err, target) }

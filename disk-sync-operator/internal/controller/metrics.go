@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"strconv"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/apis/policy"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the operator's own, beside those of controller-runtime. No label holds the name of an object.
+type metrics struct {
+	admissionWait prometheus.Histogram
+	duration      *prometheus.HistogramVec
+	attempts      *prometheus.CounterVec
+	policyInfo    *prometheus.GaugeVec
+	policyValid   prometheus.Gauge
+}
+
+const (
+	resultSucceeded = "succeeded"
+	resultFailed    = "failed"
+)
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	minutes := []float64{1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800}
+	m := &metrics{
+		admissionWait: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "disksync_admission_wait_seconds", Help: "Time that images waited in the queue until they got a slot.", Buckets: minutes,
+		}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "disksync_sync_duration_seconds", Help: "Duration of attempts, from the slot to a complete volume or to the failure, by result.", Buckets: minutes,
+		}, []string{"result"}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "disksync_attempts_total", Help: "Attempts that have ended, by result and, of failed ones, by reason.",
+		}, []string{"result", "reason"}),
+		policyInfo: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "disksync_policy_info", Help: "The policy in force, in labels; always 1.",
+		}, []string{"concurrency", "retry_limit", "retry_backoff", "attempt_timeout", "stall_timeout"}),
+		policyValid: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "disksync_policy_valid", Help: "1 when the ConfigMap's policy is in force, 0 when it has a bad value and a former policy stays in force.",
+		}),
+	}
+	for _, c := range []prometheus.Collector{m.admissionWait, m.duration, m.attempts, m.policyInfo, m.policyValid} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// policy shows the policy in force, and whether it is the ConfigMap's.
+func (m *metrics) policy(p policy.Policy, valid bool) {
+	m.policyInfo.Reset()
+	m.policyInfo.WithLabelValues(strconv.Itoa(p.Concurrency), strconv.Itoa(p.RetryLimit),
+		p.RetryBackoff.String(), p.AttemptTimeout.String(), p.StallTimeout.String()).Set(1)
+	m.policyValid.Set(0)
+	if valid {
+		m.policyValid.Set(1)
+	}
+}
+
+// transition counts the end of an attempt that has been written.
+func (m *metrics) transition(before, after *v1alpha1.VMDiskImage) {
+	result, reason := "", ""
+	failure := after.Status.LastFailure
+	switch {
+	case failure != nil && (before.Status.LastFailure == nil || *before.Status.LastFailure != *failure):
+		result, reason = resultFailed, string(failure.Reason)
+	case before.Status.Phase == v1alpha1.PhaseSyncing && after.Status.Phase == v1alpha1.PhaseSnapshotting:
+		result = resultSucceeded
+	default:
+		return
+	}
+	m.attempts.WithLabelValues(result, reason).Inc()
+	if start := after.Status.StartedAt; start != nil {
+		end := after.Status.Conditions[0].LastTransitionTime
+		for _, c := range after.Status.Conditions {
+			if c.LastTransitionTime.After(end.Time) {
+				end = c.LastTransitionTime
+			}
+		}
+		m.duration.WithLabelValues(result).Observe(max(0, end.Sub(start.Time).Seconds()))
+	}
+}
+
+// queueCollector shows the queue as it is when it is asked.
+type queueCollector struct {
+	state             func() queueState
+	depth, age, slots *prometheus.Desc
+}
+
+func newQueueCollector(state func() queueState) *queueCollector {
+	return &queueCollector{
+		state: state,
+		depth: prometheus.NewDesc("disksync_queue_depth", "Images that wait for a slot.", nil, nil),
+		age:   prometheus.NewDesc("disksync_queue_oldest_age_seconds", "How long the first in the queue has been waiting; 0 with an empty queue.", nil, nil),
+		slots: prometheus.NewDesc("disksync_slots", "Slots by state: held, free (within the limit), limit.", []string{"state"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *queueCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.depth
+	ch <- c.age
+	ch <- c.slots
+}
+
+// Collect implements prometheus.Collector.
+func (c *queueCollector) Collect(ch chan<- prometheus.Metric) {
+	st := c.state()
+	ch <- prometheus.MustNewConstMetric(c.depth, prometheus.GaugeValue, float64(st.depth))
+	ch <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, st.oldest.Seconds())
+	for state, n := range map[string]int{"held": st.held, "free": max(0, st.limit-st.held), "limit": st.limit} {
+		ch <- prometheus.MustNewConstMetric(c.slots, prometheus.GaugeValue, float64(n), state)
+	}
+}

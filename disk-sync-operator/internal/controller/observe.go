@@ -1,0 +1,123 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// observe does every read of a reconcile, from the caches. The client waits until a cache shows what this process has
+// written to the object that is read. Without an image the snapshot is empty.
+//
+// +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cdi.kubevirt.io,resources=datavolumes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;pods,verbs=get;list;watch
+func (r *Images) observe(ctx context.Context, key types.NamespacedName) (plan.Snapshot, error) {
+	image := &v1alpha1.VMDiskImage{}
+	if found, err := r.read(ctx, key, image); err != nil || !found {
+		return plan.Snapshot{}, err
+	}
+	st := r.admission.standing(holderIdentity(image))
+	s := plan.Snapshot{Image: image, Slot: st.slot, Tail: st.tail, Ahead: st.ahead, SeenUID: r.sightings.of(image.UID)}
+	child := types.NamespacedName{Namespace: key.Namespace, Name: v1alpha1.ChildName(key.Name, plan.Revision(image))}
+	dv := &cdiv1.DataVolume{}
+	if found, err := r.read(ctx, child, dv); err != nil {
+		return s, err
+	} else if found {
+		s.DataVolume = dv
+		if err := r.observeVolume(ctx, child, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, r.observeSnapshot(ctx, child, &s)
+}
+
+// observeVolume reads the claim and, while it is being filled, the importer pod.
+func (r *Images) observeVolume(ctx context.Context, child types.NamespacedName, s *plan.Snapshot) error {
+	r.sightings.note(s.Image, s.DataVolume)
+	claim := &corev1.PersistentVolumeClaim{}
+	if found, err := r.read(ctx, child, claim); err != nil || !found {
+		return err
+	}
+	s.Claim = claim
+	if s.DataVolume.Status.Phase == cdiv1.Succeeded {
+		return nil
+	}
+	for _, owner := range importerOwners(claim) {
+		pod := &corev1.Pod{}
+		found, err := r.read(ctx, types.NamespacedName{Namespace: child.Namespace, Name: "importer-" + owner}, pod)
+		if err != nil {
+			return err
+		}
+		if ref := metav1.GetControllerOf(pod); found && ref != nil && ref.Name == owner {
+			s.Importer = pod
+			return nil
+		}
+	}
+	return nil
+}
+
+// importerOwners are the claims that CDI may run the importer for: the populator's (prime-UID), or the claim itself.
+func importerOwners(claim *corev1.PersistentVolumeClaim) []string {
+	return []string{"prime-" + string(claim.UID), claim.Name}
+}
+
+func (r *Images) observeSnapshot(ctx context.Context, child types.NamespacedName, s *plan.Snapshot) error {
+	vs := &snapshotv1.VolumeSnapshot{}
+	if found, err := r.read(ctx, child, vs); err != nil || !found {
+		return err
+	}
+	s.VolumeSnapshot = vs
+	if vs.Status == nil || ptr.Deref(vs.Status.BoundVolumeSnapshotContentName, "") == "" {
+		return nil
+	}
+	content := &snapshotv1.VolumeSnapshotContent{}
+	found, err := r.read(ctx, types.NamespacedName{Name: *vs.Status.BoundVolumeSnapshotContentName}, content)
+	if found {
+		s.Content = content
+	}
+	return err
+}
+
+func (r *Images) read(ctx context.Context, key types.NamespacedName, obj client.Object) (found bool, err error) {
+	err = r.client.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %T %s: %w", obj, key, err)
+	}
+	return true, nil
+}
+
+// downloads lists the DataVolumes that the UID controls and that have not Succeeded, by the API server's own word. It is
+// asked only before a slot is given up without a DataVolume that has Succeeded.
+func (r *Images) downloads(ctx context.Context, namespace string, uid types.UID) ([]string, error) {
+	list := &cdiv1.DataVolumeList{}
+	if err := r.live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list the DataVolumes of %s: %w", namespace, err)
+	}
+	var names []string
+	for i := range list.Items {
+		if dv := &list.Items[i]; ownedBy(dv, uid) && dv.Status.Phase != cdiv1.Succeeded {
+			names = append(names, dv.Name)
+		}
+	}
+	return names, nil
+}
+
+func ownedBy(obj metav1.Object, uid types.UID) bool {
+	owner := metav1.GetControllerOf(obj)
+	return owner != nil && owner.UID == uid
+}

@@ -1,0 +1,94 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Options of the controllers.
+type Options struct {
+	// Namespace of the operator: of the policy and of the slots.
+	Namespace string
+	// ProgressInterval is the least time between two status writes that only report progress.
+	ProgressInterval time.Duration
+	// Workers is how many images are followed at a time.
+	Workers int
+}
+
+// unlimited is how long the controllers wait for their caches: CDI or the snapshotter may be installed later.
+const unlimited = 100 * 365 * 24 * time.Hour
+
+// Setup adds the controllers to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
+	m, err := newMetrics(ctrlmetrics.Registry)
+	if err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
+	if err := indexClaims(ctx, mgr); err != nil {
+		return err
+	}
+	recorder := &events{recorder: mgr.GetEventRecorder("disk-sync-operator")}
+	policies := &Policies{client: mgr.GetClient(), key: policyKey(o.Namespace), events: recorder, metrics: m}
+	admission := &Admission{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: o.Namespace, policy: policies.Current, now: time.Now, metrics: m,
+		images: map[string]entry{}, fresh: map[string]bool{}, ended: map[string]struct{}{},
+	}
+	if err := ctrlmetrics.Registry.Register(newQueueCollector(admission.state)); err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
+	images := &Images{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), policy: policies.Current, admission: admission,
+		progress: o.ProgressInterval, now: time.Now, events: recorder, metrics: m, sightings: &sightings{},
+	}
+	return wire(mgr, o, policies, admission, images)
+}
+
+// wire connects the workers: each has an inbox that the others put keys into.
+func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admission, images *Images) error {
+	var rounds, followed, starts inbox
+	admission.poke = func() { rounds.put(types.NamespacedName{Name: "round"}) }
+	admission.admitted, admission.wake = starts.put, followed.put
+	images.start = starts.put
+	policies.changed = func() {
+		admission.poke()
+		for _, key := range admission.holders() {
+			followed.put(key) // their deadlines may be others now
+		}
+	}
+	parts := []struct {
+		name       string
+		workers    int
+		reconciler reconcile.Reconciler
+		sources    []source.Source
+	}{
+		{"vmdiskimage", o.Workers, images, append(imageSources(mgr), &followed)},
+		{"start", 1, Starts{images}, []source.Source{&starts}},
+		{"admission", 1, admission, append(admissionSources(mgr, admission), &rounds)},
+		{"policy", 1, policies, policySources(mgr)},
+	}
+	for _, part := range parts {
+		// The priority queue would change the order of starts; the other workers do not depend on any.
+		c, err := controller.New(part.name, mgr, controller.Options{
+			Reconciler: part.reconciler, MaxConcurrentReconciles: part.workers,
+			CacheSyncTimeout: unlimited, UsePriorityQueue: ptr.To(false),
+		})
+		if err != nil {
+			return fmt.Errorf("make the controller %s: %w", part.name, err)
+		}
+		for _, s := range part.sources {
+			if err := c.Watch(s); err != nil {
+				return fmt.Errorf("watch %s: %w", s, err)
+			}
+		}
+	}
+	return nil
+}

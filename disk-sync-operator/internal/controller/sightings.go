@@ -1,0 +1,49 @@
+package controller
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// sightings remembers, for images with a slot, the DataVolume of the running attempt: when it is missing later, somebody
+// has deleted it, and the attempt has had its download.
+type sightings struct {
+	mu   sync.Mutex
+	seen map[types.UID]sighting
+}
+
+type sighting struct {
+	attempt int32
+	uid     types.UID
+}
+
+// note remembers a DataVolume of the attempt that status is about.
+func (s *sightings) note(image *v1alpha1.VMDiskImage, dv *cdiv1.DataVolume) {
+	if !ownedBy(dv, image.UID) || dv.Annotations[v1alpha1.AnnotationAttempt] != strconv.Itoa(int(image.Status.Attempts)) ||
+		dv.Status.Phase == cdiv1.Succeeded {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen == nil {
+		s.seen = map[types.UID]sighting{}
+	}
+	s.seen[image.UID] = sighting{attempt: image.Status.Attempts, uid: dv.UID}
+}
+
+// of is the DataVolume seen last for the image, or empty.
+func (s *sightings) of(image types.UID) types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[image].uid
+}
+
+func (s *sightings) forget(image types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, image)
+}

@@ -1,0 +1,207 @@
+package controller
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/apis/queue"
+	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// imageSeen takes in an image as it was watched.
+func (a *Admission) imageSeen(image *v1alpha1.VMDiskImage) {
+	ticket, waits := plan.Waiting(image)
+	if a.note(image, ticket, waits) {
+		a.poke()
+	}
+}
+
+// note keeps the image in the queue or out of it, and says whether a round could change something.
+func (a *Admission) note(image *v1alpha1.VMDiskImage, ticket int64, waits bool) bool {
+	holder := holderIdentity(image)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if rv, err := strconv.ParseInt(image.ResourceVersion, 10, 64); err == nil {
+		a.tail = max(a.tail, rv)
+	}
+	_, has := a.slots.of(holder)
+	if waits = waits && !has && a.granting != holder; !waits {
+		a.images[holder] = entry{}
+		delete(a.fresh, holder)
+		a.waiting.Remove(holder)
+		return false
+	}
+	a.images[holder] = entry{since: waitsSince(image)}
+	if image.Status.Ticket == 0 {
+		a.fresh[holder] = true
+	} else {
+		delete(a.fresh, holder)
+	}
+	a.waiting.Put(queue.Item{ID: holder, Ticket: ticket})
+	return true
+}
+
+// imageGone takes in that an image was deleted. Its slot stays taken until its DataVolume is gone.
+func (a *Admission) imageGone(image *v1alpha1.VMDiskImage) {
+	holder := holderIdentity(image)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.images, holder)
+	delete(a.fresh, holder)
+	a.waiting.Remove(holder)
+}
+
+// leaseSeen and leaseGone take in the Leases as they were watched.
+func (a *Admission) leaseSeen(lease *coordinationv1.Lease) {
+	a.mu.Lock()
+	a.slots.observe(lease)
+	a.mu.Unlock()
+	a.poke()
+}
+
+func (a *Admission) leaseGone(lease *coordinationv1.Lease) {
+	a.mu.Lock()
+	a.slots.forget(lease)
+	delete(a.ended, holderOf(lease))
+	a.mu.Unlock()
+	if key, _, ok := parseHolder(holderOf(lease)); ok {
+		a.wake(key)
+	}
+	a.poke()
+}
+
+// release says that the holder needs the slot no longer: its DataVolume has Succeeded or is gone.
+func (a *Admission) release(holder, slot string) {
+	a.mu.Lock()
+	i, has := a.slots.of(holder)
+	if has = has && v1alpha1.SlotName(i) == slot; has {
+		a.ended[holder] = struct{}{}
+	}
+	a.mu.Unlock()
+	if has {
+		a.poke()
+	}
+}
+
+// standing is what a reconcile needs to know of the queue.
+type standing struct {
+	slot  string // the Lease that the image holds, or empty
+	tail  int64
+	ahead int
+}
+
+// standing of an image.
+func (a *Admission) standing(holder string) standing {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	st := standing{tail: a.tail, ahead: a.waiting.Len()}
+	if a.waiting.Has(holder) {
+		st.ahead--
+	}
+	if i, has := a.slots.of(holder); has {
+		st.slot = v1alpha1.SlotName(i)
+	}
+	return st
+}
+
+// holdersOf lists the holders of slots that have, or had, the name of this object.
+func (a *Admission) holdersOf(key types.NamespacedName) []types.UID {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var uids []types.UID
+	for _, lease := range a.slots.leases {
+		if own, uid, ok := parseHolder(holderOf(lease)); ok && own == key {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// holders lists the objects that hold slots.
+func (a *Admission) holders() []types.NamespacedName {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var keys []types.NamespacedName
+	for _, lease := range a.slots.leases {
+		if key, _, ok := parseHolder(holderOf(lease)); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// wakeFresh has the images looked at that came and got no slot at once: their place in the queue is to be written.
+func (a *Admission) wakeFresh() {
+	a.mu.Lock()
+	fresh := a.fresh
+	a.fresh = map[string]bool{}
+	a.mu.Unlock()
+	for holder := range fresh {
+		if key, _, ok := parseHolder(holder); ok {
+			a.wake(key)
+		}
+	}
+}
+
+// wakeHolders has every holder looked at when this process begins, whatever it was in the middle of; and later the
+// holders that do not exist, which nobody else would notice.
+func (a *Admission) wakeHolders() {
+	a.mu.Lock()
+	var keys []types.NamespacedName
+	for holder := range a.slots.holders {
+		if key, _, ok := parseHolder(holder); ok {
+			if _, known := a.images[holder]; !known || !a.begun {
+				keys = append(keys, key)
+			}
+		}
+	}
+	a.begun = true
+	a.mu.Unlock()
+	for _, key := range keys {
+		a.wake(key)
+	}
+}
+
+// releaseAll gives up every slot of a holder that does not exist any more.
+func (a *Admission) releaseAll(holder string) {
+	a.mu.Lock()
+	a.ended[holder] = struct{}{}
+	a.mu.Unlock()
+	a.poke()
+}
+
+// queueState is for the metrics.
+type queueState struct {
+	depth, held, limit int
+	oldest             time.Duration
+}
+
+func (a *Admission) state() queueState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	st := queueState{depth: a.waiting.Len(), limit: a.limit}
+	for _, held := range a.slots.held() {
+		if held {
+			st.held++
+		}
+	}
+	if item, waits := a.waiting.Next(); waits {
+		st.oldest = a.now().Sub(a.images[item.ID].since)
+	}
+	return st
+}
+
+func holderIdentity(image *v1alpha1.VMDiskImage) string {
+	return v1alpha1.SlotHolder(client.ObjectKeyFromObject(image), image.UID)
+}
+
+func waitsSince(image *v1alpha1.VMDiskImage) time.Time {
+	if image.Status.QueuedAt != nil {
+		return image.Status.QueuedAt.Time
+	}
+	return image.CreationTimestamp.Time
+}

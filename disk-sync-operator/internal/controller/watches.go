@@ -1,0 +1,150 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// imageSources are the events that an image is looked at for: a change of what is wanted, and any change of its
+// children. Its own status writes are none, and a new image is admission's first.
+func imageSources(mgr manager.Manager) []source.Source {
+	c, reader := mgr.GetCache(), mgr.GetCache()
+	wanted := predicate.TypedFuncs[*v1alpha1.VMDiskImage]{
+		CreateFunc: func(e event.TypedCreateEvent[*v1alpha1.VMDiskImage]) bool {
+			return plan.StageOf(&e.Object.Status) != plan.New
+		},
+		UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.VMDiskImage]) bool {
+			return e.ObjectOld.Generation != e.ObjectNew.Generation ||
+				e.ObjectOld.Annotations[v1alpha1.AnnotationSyncRequestedAt] != e.ObjectNew.Annotations[v1alpha1.AnnotationSyncRequestedAt]
+		},
+	}
+	owner := func(ctx context.Context, obj metav1.Object) []reconcile.Request { return requestFor(obj) }
+	return []source.Source{
+		source.Kind(c, &v1alpha1.VMDiskImage{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.VMDiskImage]{}, wanted),
+		source.Kind(c, &cdiv1.DataVolume{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, dv *cdiv1.DataVolume) []reconcile.Request { return owner(ctx, dv) })),
+		source.Kind(c, &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, vs *snapshotv1.VolumeSnapshot) []reconcile.Request { return owner(ctx, vs) })),
+		source.Kind(c, &snapshotv1.VolumeSnapshotContent{}, handler.TypedEnqueueRequestsFromMapFunc(ofContent(reader))),
+		source.Kind(c, &corev1.PersistentVolumeClaim{}, handler.TypedEnqueueRequestsFromMapFunc(ofClaim(reader))),
+		source.Kind(c, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(ofImporter(reader))),
+	}
+}
+
+// requestFor is the image that controls the object, by its name: whether it is the same image is for the plan to say.
+func requestFor(obj metav1.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(obj)
+	if owner == nil || owner.Kind != "VMDiskImage" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}}}
+}
+
+// ofClaim goes from a claim to the DataVolume of the same name, and on to the image.
+func ofClaim(reader client.Reader) func(context.Context, *corev1.PersistentVolumeClaim) []reconcile.Request {
+	return func(ctx context.Context, claim *corev1.PersistentVolumeClaim) []reconcile.Request {
+		dv := &cdiv1.DataVolume{}
+		if err := reader.Get(ctx, client.ObjectKeyFromObject(claim), dv); err != nil {
+			return nil // its own deletion is an event, too
+		}
+		return requestFor(dv)
+	}
+}
+
+// claimUID indexes claims by their UID, which is part of the name of the populator's claim.
+const claimUID = "metadata.uid"
+
+func indexClaims(ctx context.Context, mgr manager.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.PersistentVolumeClaim{}, claimUID, func(obj client.Object) []string {
+		return []string{string(obj.GetUID())}
+	})
+	if err != nil {
+		return fmt.Errorf("index the claims: %w", err)
+	}
+	return nil
+}
+
+// ofImporter goes from an importer pod to the claim that it fills: its owner, or the one whose UID its owner is named
+// after.
+func ofImporter(reader client.Reader) func(context.Context, *corev1.Pod) []reconcile.Request {
+	return func(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil || owner.Kind != "PersistentVolumeClaim" {
+			return nil
+		}
+		uid, isPrime := strings.CutPrefix(owner.Name, "prime-")
+		if !isPrime {
+			uid = string(owner.UID)
+		}
+		claims := &corev1.PersistentVolumeClaimList{}
+		if err := reader.List(ctx, claims, client.InNamespace(pod.Namespace), client.MatchingFields{claimUID: uid}); err != nil || len(claims.Items) == 0 {
+			return nil
+		}
+		return ofClaim(reader)(ctx, &claims.Items[0])
+	}
+}
+
+// ofContent goes from a snapshot's content to the snapshot, and on to the image.
+func ofContent(reader client.Reader) func(context.Context, *snapshotv1.VolumeSnapshotContent) []reconcile.Request {
+	return func(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) []reconcile.Request {
+		ref, vs := content.Spec.VolumeSnapshotRef, &snapshotv1.VolumeSnapshot{}
+		if err := reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, vs); err != nil {
+			return nil
+		}
+		return requestFor(vs)
+	}
+}
+
+// admissionSources keep the queue and the slots up to date; a round is asked for where it could change something.
+func admissionSources(mgr manager.Manager, a *Admission) []source.Source {
+	images := handler.TypedFuncs[*v1alpha1.VMDiskImage, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.VMDiskImage], _ requests) {
+			a.imageSeen(e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.VMDiskImage], _ requests) {
+			a.imageSeen(e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.VMDiskImage], _ requests) {
+			a.imageGone(e.Object)
+		},
+	}
+	leases := handler.TypedFuncs[*coordinationv1.Lease, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*coordinationv1.Lease], _ requests) {
+			a.leaseSeen(e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*coordinationv1.Lease], _ requests) {
+			a.leaseSeen(e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*coordinationv1.Lease], _ requests) {
+			a.leaseGone(e.Object)
+		},
+	}
+	return []source.Source{
+		source.TypedKind[*v1alpha1.VMDiskImage, reconcile.Request](mgr.GetCache(), &v1alpha1.VMDiskImage{}, images),
+		source.TypedKind[*coordinationv1.Lease, reconcile.Request](mgr.GetCache(), &coordinationv1.Lease{}, leases),
+	}
+}
+
+func policySources(mgr manager.Manager) []source.Source {
+	return []source.Source{source.Kind(mgr.GetCache(), &corev1.ConfigMap{}, &handler.TypedEnqueueRequestForObject[*corev1.ConfigMap]{})}
+}

@@ -1,0 +1,45 @@
+package status
+
+import (
+	"fmt"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+)
+
+// Event is what people are told about a transition.
+type Event struct {
+	Warning      bool
+	Reason       string
+	Action, Note string
+}
+
+// The most that the API server takes.
+const maxNote = 1000
+
+// EventOf is the event of a transition from one status to the next, if it deserves one: the start and the end of an
+// attempt, and the snapshot.
+func EventOf(before, after *v1alpha1.VMDiskImageStatus) (Event, bool) {
+	failed := after.LastFailure != nil && (before.LastFailure == nil || *before.LastFailure != *after.LastFailure)
+	switch {
+	case after.Phase == v1alpha1.PhaseFailed && before.Phase != v1alpha1.PhaseFailed:
+		return Event{Warning: true, Reason: "Failed", Action: "Sync", Note: clip(after.Message)}, true
+	case failed:
+		return Event{Warning: true, Reason: "AttemptFailed", Action: "Sync", Note: clip(after.Message)}, true
+	case after.Phase == before.Phase:
+		return Event{}, false
+	}
+	switch after.Phase {
+	case v1alpha1.PhaseSyncing:
+		return Event{Reason: "Syncing", Action: "Sync", Note: fmt.Sprintf("Attempt %d has a slot and begins", after.Attempts)}, true
+	case v1alpha1.PhaseSucceeded:
+		return Event{Reason: "Succeeded", Action: "Snapshot", Note: "The snapshot " + after.Artifact.Snapshot + " is ready to be cloned"}, true
+	}
+	return Event{}, false
+}
+
+func clip(note string) string {
+	if len(note) <= maxNote {
+		return note
+	}
+	return note[:maxNote]
+}
