@@ -104,6 +104,8 @@ func (c *Cluster) configure(env *envtest.Environment, options Options) error {
 	env.ControlPlane.Etcd = &envtest.Etcd{Out: etcdLog, Err: etcdLog}
 	api := env.ControlPlane.GetAPIServer()
 	api.Out, api.Err = apiLog, apiLog
+	// Otherwise open watches keep it from ending for a minute.
+	api.Configure().Set("shutdown-watch-termination-grace-period", "1s")
 	for name, value := range options.APIServerArgs {
 		api.Configure().Set(name, value)
 	}
@@ -135,14 +137,18 @@ func (c *Cluster) startControllers(ctx context.Context, options Options) error {
 	if len(controllers) == 0 {
 		return nil
 	}
-	certDir := c.env.ControlPlane.APIServer.CertDir
+	api := c.env.ControlPlane.APIServer
+	ca := filepath.Join(c.Dir, "ca.crt")
+	if err := os.WriteFile(ca, api.SecureServing.CA, 0o600); err != nil {
+		return err
+	}
 	args := map[string]string{
 		"controllers": strings.Join(controllers, ","),
 		// Without a client-side limit: a slow garbage collector would look like a slow operator.
 		"kube-api-qps":                     "5000",
 		"kube-api-burst":                   "10000",
-		"service-account-private-key-file": filepath.Join(certDir, "sa-signer.key"),
-		"root-ca-file":                     filepath.Join(certDir, "apiserver.crt"),
+		"service-account-private-key-file": filepath.Join(api.CertDir, "sa-signer.key"),
+		"root-ca-file":                     ca,
 	}
 	for name, value := range options.ControllerManagerArgs {
 		args[name] = value
