@@ -80,16 +80,22 @@ chart_crd() {
 # chart_rbac OPERATOR: the ClusterRole and Role from the markers of the operator's controllers. A marker with
 # namespace=... ends in the Role of the operator's own namespace, whatever its name is at installation.
 chart_rbac() {
-  local out
+  local out glued
   if [[ ! -d "$1/internal/controller" ]]; then return 0; fi
+  # controller-gen passes over markers inside a doc comment, without a word.
+  glued="$(grep -rn --include='*.go' -A1 '^// +kubebuilder:rbac' "$1" | grep -E -- '-[0-9]+-.' || true)"
+  if [[ -n "$glued" ]]; then
+    printf 'generate.sh: an empty line must follow a block of kubebuilder:rbac markers, above the doc comment:\n%s\n' "$glued" >&2
+    return 1
+  fi
   out="$(mktemp -d)"
-  (cd "$1" && "$root/scripts/tool.sh" controller-gen rbac:roleName=generated paths=./internal/controller/... output:rbac:dir="$out")
+  (cd "$1" && "$root/scripts/tool.sh" controller-gen rbac:roleName=generated paths=./... output:rbac:dir="$out")
   if [[ ! -e "$out/role.yaml" ]]; then
-    echo "generate.sh: $1/internal/controller has no kubebuilder:rbac marker" >&2
+    echo "generate.sh: $1 has no kubebuilder:rbac marker" >&2
     return 1
   fi
   {
-    echo "{{- /* Generated from the kubebuilder:rbac markers of $1/internal/controller by scripts/generate.sh. DO NOT EDIT. */ -}}"
+    echo "{{- /* Generated from the kubebuilder:rbac markers of $1 by scripts/generate.sh. DO NOT EDIT. */ -}}"
     sed -e "s|^  name: generated\$|  name: {{ include \"$1.fullname\" . }}\n  labels:\n    {{- include \"$1.labels\" . \| nindent 4 }}|" \
       -e 's|^  namespace: .*$|  namespace: {{ .Release.Namespace }}|' "$out/role.yaml"
   } | put "charts/$1/templates/rbac.generated.yaml"
