@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -144,8 +145,8 @@ func (c *Cluster) kubectlPath(ctx context.Context) (string, error) {
 // Stop ends what Start started. On a cluster that exists it only removes its own temporary files.
 func (c *Cluster) Stop() error {
 	var errs []error
-	for i := len(c.processes) - 1; i >= 0; i-- {
-		c.processes[i].Kill()
+	for _, process := range slices.Backward(c.processes) {
+		process.Kill()
 	}
 	if c.env != nil {
 		errs = append(errs, c.env.Stop())

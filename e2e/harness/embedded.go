@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,7 +140,7 @@ func (c *Cluster) startControllers(ctx context.Context, options Options) error {
 	}
 	api := c.env.ControlPlane.APIServer
 	ca := filepath.Join(c.Dir, "ca.crt")
-	if err := os.WriteFile(ca, api.SecureServing.CA, 0o600); err != nil {
+	if err := os.WriteFile(ca, api.CA, 0o600); err != nil {
 		return err
 	}
 	args := map[string]string{
@@ -150,9 +151,7 @@ func (c *Cluster) startControllers(ctx context.Context, options Options) error {
 		"service-account-private-key-file": filepath.Join(api.CertDir, "sa-signer.key"),
 		"root-ca-file":                     ca,
 	}
-	for name, value := range options.ControllerManagerArgs {
-		args[name] = value
-	}
+	maps.Copy(args, options.ControllerManagerArgs)
 	if err := c.startComponent(ctx, "kube-controller-manager", args); err != nil {
 		return err
 	}
