@@ -61,9 +61,10 @@ func run(ctx context.Context, o options) error {
 	return mgr.Start(ctx)
 }
 
-// newManager makes the manager. Leader election needs its Lease:
-//
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=operator
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=operator
+
+// newManager makes the manager. Leader election needs its Lease, and tells of a change in an event.
 func newManager(o options) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, cdiv1.AddToScheme, snapshotv1.AddToScheme} {
@@ -94,10 +95,10 @@ func newManager(o options) (manager.Manager, error) {
 	})
 }
 
-// metricsOptions demand a token that may get /metrics, except on loopback, where only the machine itself can ask.
-//
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// metricsOptions demand a token that may get /metrics, except on loopback, where only the machine itself can ask.
 func metricsOptions(address string) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: address}
 	host, _, err := net.SplitHostPort(address)

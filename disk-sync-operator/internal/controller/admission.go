@@ -60,9 +60,9 @@ type step struct {
 	from, to string
 }
 
-// Reconcile is a round: it takes steps until there is none. The request says nothing.
-//
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update,namespace=operator
+
+// Reconcile is a round: it takes steps until there is none. The request says nothing.
 func (a *Admission) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	defer a.wakeFresh()
 	p, err := a.policy(ctx)

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
+// +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/status,verbs=patch
+
 // report writes the status that the report asks for, if it differs, and gives the image as it is then. Events and
 // metrics follow a write that succeeded.
-//
-// +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/status,verbs=patch
 func (r *Images) report(ctx context.Context, s plan.Snapshot, report plan.Report, maxAttempts int) (*v1alpha1.VMDiskImage, error) {
 	next := status.Of(s.Image, report, maxAttempts, metav1.NewTime(r.now()))
 	if equality.Semantic.DeepEqual(s.Image.Status, next) {
@@ -42,11 +42,11 @@ func (r *Images) report(ctx context.Context, s plan.Snapshot, report plan.Report
 	return image, nil
 }
 
-// carryOut changes one child.
-//
 // +kubebuilder:rbac:groups=cdi.kubevirt.io,resources=datavolumes,verbs=create;delete
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=create;delete
 // +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/finalizers,verbs=update
+
+// carryOut changes one child.
 func (r *Images) carryOut(ctx context.Context, s plan.Snapshot, action plan.Action) error {
 	log.FromContext(ctx).V(1).Info("changing a child", "action", action)
 	switch action {

@@ -15,9 +15,9 @@ type events struct {
 	recorder clientevents.EventRecorder
 }
 
-// of emits the event of a transition that has been written, if it deserves one.
-//
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// of emits the event of a transition that has been written, if it deserves one.
 func (e *events) of(before, after *v1alpha1.VMDiskImage) {
 	event, ok := status.EventOf(&before.Status, &after.Status)
 	if !ok {

@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// observe does every read of a reconcile, from the caches. The client waits until a cache shows what this process has
-// written to the object that is read. Without an image the snapshot is empty.
-//
 // +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cdi.kubevirt.io,resources=datavolumes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;pods,verbs=get;list;watch
+
+// observe does every read of a reconcile, from the caches. The client waits until a cache shows what this process has
+// written to the object that is read. Without an image the snapshot is empty.
 func (r *Images) observe(ctx context.Context, key types.NamespacedName) (plan.Snapshot, error) {
 	image := &v1alpha1.VMDiskImage{}
 	if found, err := r.read(ctx, key, image); err != nil || !found {

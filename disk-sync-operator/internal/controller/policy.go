@@ -33,9 +33,9 @@ type Policies struct {
 
 const absent = "absent"
 
-// Current is the policy in force now. It fails only when the ConfigMap cannot be read.
-//
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch,namespace=operator
+
+// Current is the policy in force now. It fails only when the ConfigMap cannot be read.
 func (p *Policies) Current(ctx context.Context) (policy.Policy, error) {
 	current, _, err := p.load(ctx)
 	return current, err
