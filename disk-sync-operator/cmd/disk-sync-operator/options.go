@@ -12,7 +12,11 @@ type options struct {
 	namespace        string
 	metricsAddress   string
 	probeAddress     string
+	pprofAddress     string
 	leaderElect      bool
+	leaseDuration    time.Duration
+	renewDeadline    time.Duration
+	retryPeriod      time.Duration
 	progressInterval time.Duration
 	workers          int
 }
@@ -27,6 +31,10 @@ func (o *options) bindFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "address of the metrics (https, with authentication); 0 switches them off; a loopback address is served over http without authentication")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this process is the leader")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait before they take over from a leader that is silent")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it ends; less than the lease duration")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "wait between two tries")
+	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of Go's profiles, without authentication: loopback only; 0 switches them off")
 	flags.DurationVar(&o.progressInterval, "progress-interval", 10*time.Second, "least time between two writes of an image's progress")
 	flags.IntVar(&o.workers, "workers", 8, "how many images are followed at a time")
 }

@@ -51,6 +51,7 @@ type Admission struct {
 // entry is what admission remembers of an image.
 type entry struct {
 	since time.Time // when it began to wait
+	ahead int       // how many were waiting then
 }
 
 // step is one write of a Lease: from one holder to the next; no one is empty.

@@ -35,7 +35,9 @@ func (a *Admission) note(image *v1alpha1.VMDiskImage, ticket int64, waits bool) 
 		a.waiting.Remove(holder)
 		return false
 	}
-	a.images[holder] = entry{since: waitsSince(image)}
+	if !a.waiting.Has(holder) {
+		a.images[holder] = entry{since: waitsSince(image), ahead: a.waiting.Len()}
+	}
 	if image.Status.Ticket == 0 {
 		a.fresh[holder] = true
 	} else {
@@ -100,7 +102,7 @@ func (a *Admission) standing(holder string) standing {
 	defer a.mu.Unlock()
 	st := standing{tail: a.tail, ahead: a.waiting.Len()}
 	if a.waiting.Has(holder) {
-		st.ahead--
+		st.ahead = a.images[holder].ahead
 	}
 	if i, has := a.slots.of(holder); has {
 		st.slot = v1alpha1.SlotName(i)
