@@ -157,7 +157,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, body []byte, rat
 			return false
 		}
 		body = body[n:]
-		if rate == 0 {
+		if rate == 0 || len(body) == 0 {
 			continue
 		}
 		select {
