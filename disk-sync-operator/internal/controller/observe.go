@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -28,8 +29,11 @@ func (r *Images) observe(ctx context.Context, key types.NamespacedName) (plan.Sn
 	if found, err := r.read(ctx, key, image); err != nil || !found {
 		return plan.Snapshot{}, err
 	}
-	st := r.admission.standing(holderIdentity(image))
-	s := plan.Snapshot{Image: image, Slot: st.slot, Tail: st.tail, Ahead: st.ahead, SeenUID: r.sightings.of(image.UID)}
+	st, err := r.standing(ctx, image)
+	if err != nil {
+		return plan.Snapshot{}, err
+	}
+	s := plan.Snapshot{Image: image, Slot: st.slot, Tail: st.tail, Ahead: st.ahead, SeenUID: r.sightings.of(image)}
 	child := types.NamespacedName{Namespace: key.Namespace, Name: v1alpha1.ChildName(key.Name, plan.Revision(image))}
 	dv := &cdiv1.DataVolume{}
 	if found, err := r.read(ctx, child, dv); err != nil {
@@ -41,6 +45,20 @@ func (r *Images) observe(ctx context.Context, key types.NamespacedName) (plan.Sn
 		}
 	}
 	return s, r.observeSnapshot(ctx, child, &s)
+}
+
+// standing asks the API server itself before an attempt is said to have lost its slot: with two leaders, the news of the
+// slot may come after the news of the attempt.
+func (r *Images) standing(ctx context.Context, image *v1alpha1.VMDiskImage) (standing, error) {
+	holder := holderIdentity(image)
+	st := r.admission.standing(holder)
+	if st.slot != "" || plan.StageOf(&image.Status) != plan.Syncing {
+		return st, nil
+	}
+	if err := r.admission.reload(ctx); err != nil {
+		return st, err
+	}
+	return r.admission.standing(holder), nil
 }
 
 // observeVolume reads the claim and, while it is being filled, the importer pod.
@@ -101,20 +119,26 @@ func (r *Images) read(ctx context.Context, key types.NamespacedName, obj client.
 	return true, nil
 }
 
-// downloads lists the DataVolumes that the UID controls and that have not Succeeded, by the API server's own word. It is
+// downloads says, by the API server's own word, whether the image's DataVolume is there and has not Succeeded. It is
 // asked only before a slot is given up without a DataVolume that has Succeeded.
-func (r *Images) downloads(ctx context.Context, namespace string, uid types.UID) ([]string, error) {
+func (r *Images) downloads(ctx context.Context, image *v1alpha1.VMDiskImage) (bool, error) {
+	dv := &cdiv1.DataVolume{}
+	key := types.NamespacedName{Namespace: image.Namespace, Name: v1alpha1.ChildName(image.Name, plan.Revision(image))}
+	if err := r.live.Get(ctx, key, dv); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return ownedBy(dv, image.UID) && dv.Status.Phase != cdiv1.Succeeded, nil
+}
+
+// leftBehind says the same of an image that is gone, whose revision nobody knows any more.
+func (r *Images) leftBehind(ctx context.Context, namespace string, uid types.UID) (bool, error) {
 	list := &cdiv1.DataVolumeList{}
-	if err := r.live.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list the DataVolumes of %s: %w", namespace, err)
+	if err := r.live.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelImage: string(uid)}); err != nil {
+		return false, fmt.Errorf("list the DataVolumes of %s: %w", namespace, err)
 	}
-	var names []string
-	for i := range list.Items {
-		if dv := &list.Items[i]; ownedBy(dv, uid) && dv.Status.Phase != cdiv1.Succeeded {
-			names = append(names, dv.Name)
-		}
-	}
-	return names, nil
+	return slices.ContainsFunc(list.Items, func(dv cdiv1.DataVolume) bool {
+		return ownedBy(&dv, uid) && dv.Status.Phase != cdiv1.Succeeded
+	}), nil
 }
 
 func ownedBy(obj metav1.Object, uid types.UID) bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -80,6 +81,7 @@ func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admissi
 		c, err := controller.New(part.name, mgr, controller.Options{
 			Reconciler: part.reconciler, MaxConcurrentReconciles: part.workers,
 			CacheSyncTimeout: unlimited, UsePriorityQueue: ptr.To(false),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, 30*time.Second),
 		})
 		if err != nil {
 			return fmt.Errorf("make the controller %s: %w", part.name, err)

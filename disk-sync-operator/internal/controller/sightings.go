@@ -35,11 +35,14 @@ func (s *sightings) note(image *v1alpha1.VMDiskImage, dv *cdiv1.DataVolume) {
 	s.seen[image.UID] = sighting{attempt: image.Status.Attempts, uid: dv.UID}
 }
 
-// of is the DataVolume seen last for the image, or empty.
-func (s *sightings) of(image types.UID) types.UID {
+// of is the DataVolume that was seen for the attempt that status is about, or empty.
+func (s *sightings) of(image *v1alpha1.VMDiskImage) types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seen[image].uid
+	if seen := s.seen[image.UID]; seen.attempt == image.Status.Attempts {
+		return seen.uid
+	}
+	return ""
 }
 
 func (s *sightings) forget(image types.UID) {

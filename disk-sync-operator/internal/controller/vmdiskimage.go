@@ -8,7 +8,7 @@ package controller
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -131,13 +131,13 @@ func conflictIsLater(err error) (reconcile.Result, error) {
 // release gives up the slot. It is only ever given up on proof: a DataVolume that has Succeeded, or the API server's own
 // word that there is none (an event of its creation by a former leader may be on the way).
 func (r *Images) release(ctx context.Context, s plan.Snapshot) error {
-	if s.DataVolume == nil || s.DataVolume.UID == "" || !ownedBy(s.DataVolume, s.Image.UID) {
-		left, err := r.downloads(ctx, s.Image.Namespace, s.Image.UID)
+	if s.DataVolume == nil || !ownedBy(s.DataVolume, s.Image.UID) {
+		downloads, err := r.downloads(ctx, s.Image)
 		if err != nil {
 			return err
 		}
-		if len(left) > 0 {
-			return fmt.Errorf("keep the slot: the DataVolume %s still exists", left[0])
+		if downloads {
+			return errors.New("keep the slot: the image's DataVolume still exists")
 		}
 	}
 	r.sightings.forget(s.Image.UID)
@@ -152,11 +152,11 @@ func (r *Images) releaseStrangers(ctx context.Context, key types.NamespacedName,
 		if image != nil && image.UID == uid {
 			continue
 		}
-		left, err := r.downloads(ctx, key.Namespace, uid)
+		left, err := r.leftBehind(ctx, key.Namespace, uid)
 		if err != nil {
 			return err
 		}
-		if len(left) > 0 {
+		if left {
 			continue // its deletion is an event
 		}
 		r.sightings.forget(uid)

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -166,6 +168,20 @@ func (a *Admission) wakeHolders() {
 	for _, key := range keys {
 		a.wake(key)
 	}
+}
+
+// reload reads all Leases from the API server itself.
+func (a *Admission) reload(ctx context.Context) error {
+	leases := &coordinationv1.LeaseList{}
+	if err := a.live.List(ctx, leases, client.InNamespace(a.namespace), client.MatchingLabels{v1alpha1.LabelSlot: v1alpha1.DiskSyncQueue}); err != nil {
+		return fmt.Errorf("list the slots: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range leases.Items {
+		a.slots.observe(&leases.Items[i])
+	}
+	return nil
 }
 
 // releaseAll gives up every slot of a holder that does not exist any more.

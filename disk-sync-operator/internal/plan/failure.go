@@ -55,6 +55,8 @@ var harmless = map[string]bool{
 func FailureOf(dv *cdiv1.DataVolume, importer *corev1.Pod) (reason v1alpha1.FailureReason, message string, failed bool) {
 	running := condition(dv, cdiv1.DataVolumeRunning)
 	switch {
+	case dv.Status.Phase == cdiv1.Succeeded:
+		return "", "", false // complete, whatever it took
 	case running != nil && running.Status == corev1.ConditionFalse && !harmless[running.Reason]:
 		return classify(running.Reason, running.Message)
 	case dv.Status.Phase == cdiv1.Failed:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -59,6 +60,12 @@ func backingOff(s Snapshot, set Settings, now time.Time) Decision {
 	at := s.Image.Status.NextAttemptTime.Time
 	switch {
 	case s.Slot != "" || (s.DataVolume != nil && owned(s, s.DataVolume)):
+		if now.Before(at) {
+			return cleanUp(s, Decision{Report: report, WakeAt: at})
+		}
+		if s.DataVolume != nil {
+			report.Waits = fmt.Sprintf("the next one waits until the DataVolume %s, its claim and its pods are gone", s.DataVolume.Name)
+		}
 		return cleanUp(s, Decision{Report: report})
 	case now.Before(at):
 		return Decision{Report: report, WakeAt: at}

@@ -11,6 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// refusalRetry is when a VolumeSnapshot that the API server refused is tried again.
+const refusalRetry = 30 * time.Second
+
 // snapshotting waits for the snapshot of a volume that is complete. Trouble here never costs a download: the
 // volume is kept, and the snapshot controller goes on trying by itself.
 func snapshotting(s Snapshot, set Settings, now time.Time) Decision {
@@ -21,7 +24,7 @@ func snapshotting(s Snapshot, set Settings, now time.Time) Decision {
 	case !volumeReady(s):
 		return fail(s, set, now, v1alpha1.FailureUnknown, "its volume was deleted or lost before there was a snapshot of it")
 	case s.Refusal != "":
-		d.Report.Waits = s.Refusal
+		d.Report.Waits, d.WakeAt = s.Refusal, now.Add(refusalRetry) // a quota that is raised is no event of ours
 	case vs == nil:
 		d.Actions = []Action{CreateSnapshot}
 	case orphan(s, vs):
@@ -42,7 +45,7 @@ func overdueSnapshot(s Snapshot, set Settings, now time.Time, d Decision) Decisi
 	synced := meta.FindStatusCondition(s.Image.Status.Conditions, v1alpha1.ConditionSynced)
 	end := synced.LastTransitionTime.Add(set.Policy.AttemptTimeout)
 	if now.Before(end) {
-		d.WakeAt = end
+		d.WakeAt = earliest(d.WakeAt, end)
 		return d
 	}
 	if meta.IsStatusConditionTrue(s.Image.Status.Conditions, v1alpha1.ConditionStalled) {

@@ -50,7 +50,7 @@ func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now me
 // hold what was true when they were written (a position, a limit), and are not rewritten while others come and go.
 func changes(report plan.Report) bool {
 	running := report.Stage == plan.Syncing || report.Stage == plan.Snapshotting
-	return running || report.Ticket != 0 || report.Starts || report.Failure != nil
+	return running || report.Waits != "" || report.Ticket != 0 || report.Starts || report.Failure != nil
 }
 
 // forget drops what belongs to a former revision; the artifact and the references stay.
@@ -76,6 +76,9 @@ func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int
 	case plan.Syncing:
 		return with(fmt.Sprintf("Attempt %d of %d is under way", report.Attempt, maxAttempts), report.Waits)
 	case plan.BackingOff:
+		if report.Waits != "" {
+			return attemptFailed(st, maxAttempts) + "; " + report.Waits
+		}
 		return fmt.Sprintf("%s; the next one starts after %s, in its turn", attemptFailed(st, maxAttempts), st.NextAttemptTime.UTC().Format("2006-01-02T15:04:05Z"))
 	case plan.Snapshotting:
 		overdue := meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionStalled)
