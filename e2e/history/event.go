@@ -1,6 +1,8 @@
 package history
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -27,6 +29,8 @@ type Event struct {
 	Key
 	// Revision of etcd, which is also the resourceVersion of Object: a total order over all kinds.
 	Revision int64
+	// Seen is when the recorder got it, a few milliseconds after it happened: etcd keeps no times.
+	Seen time.Time
 	// Kind is empty when the object could not be decoded.
 	Kind string
 	// Object after the change, nil when it was deleted. It is typed when the recorder's scheme knows the kind,

@@ -109,8 +109,9 @@ func (r *Recorder) add(response clientv3.WatchResponse) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	seen := time.Now()
 	for _, change := range response.Events {
-		if err := r.addEvent(change); err != nil {
+		if err := r.addEvent(change, seen); err != nil {
 			return err
 		}
 	}
@@ -122,13 +123,13 @@ func (r *Recorder) add(response clientv3.WatchResponse) error {
 	return nil
 }
 
-func (r *Recorder) addEvent(change *clientv3.Event) error {
+func (r *Recorder) addEvent(change *clientv3.Event, seen time.Time) error {
 	r.seen = max(r.seen, change.Kv.ModRevision)
 	key := keyOf(string(change.Kv.Key))
 	if slices.Contains(r.ignore, key.Resource) {
 		return nil
 	}
-	event := Event{Key: key, Revision: change.Kv.ModRevision, Prev: r.last[key]}
+	event := Event{Key: key, Revision: change.Kv.ModRevision, Seen: seen, Prev: r.last[key]}
 	if change.Type == mvccpb.Event_DELETE {
 		event.Deleted = true
 		if event.Prev != nil {
