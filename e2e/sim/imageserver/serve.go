@@ -40,6 +40,14 @@ func (s *Server) serveImage(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		case <-s.closing:
 		}
+	case "gate":
+		name, file, _ := strings.Cut(rest, "/")
+		select {
+		case <-s.gate(name):
+			s.serveFile(w, r, "ok", file)
+		case <-r.Context().Done():
+		case <-s.closing:
+		}
 	case "loop":
 		time.Sleep(loopPause)
 		http.Redirect(w, r, r.URL.Path, http.StatusFound)

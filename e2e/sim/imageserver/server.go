@@ -9,6 +9,7 @@
 //	/slow/RATE/F     RATE bytes a second
 //	/cut/N/F         full Content-Length, the connection is closed after N bytes
 //	/short/N/F       only the first N bytes, as if that were the whole file
+//	/gate/NAME/F     nothing is sent until Open(NAME), then as /ok
 //	/hang/F          the request is accepted, and nothing is ever sent
 //	/loop/F          redirected to itself, after a short pause
 //	/html/F          a page of HTML with status 200
@@ -30,6 +31,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pelotech/open-terrain/e2e/sim/selfsigned"
 )
 
 const sendBuffer = 16 << 10 // small, so that a client that stops reading is noticed
@@ -58,6 +61,7 @@ type Server struct {
 
 	mu    sync.RWMutex
 	files map[string][]byte
+	gates map[string]chan struct{}
 }
 
 // Start listens and serves until Close.
@@ -65,7 +69,7 @@ func Start(o Options) (*Server, error) {
 	if o.Address == "" {
 		o.Address = "127.0.0.1:0"
 	}
-	s := &Server{scheme: "http", closing: make(chan struct{}), files: map[string][]byte{}, counters: counters{paths: map[string]*PathStats{}}}
+	s := &Server{scheme: "http", closing: make(chan struct{}), files: map[string][]byte{}, gates: map[string]chan struct{}{}, counters: counters{paths: map[string]*PathStats{}}}
 	if err := s.listen(o); err != nil {
 		return nil, err
 	}
@@ -92,7 +96,7 @@ func (s *Server) listen(o Options) (err error) {
 		return nil
 	}
 	s.scheme = "https"
-	s.listener, s.CA, err = withTLS(s.listener)
+	s.listener, s.CA, err = selfsigned.Wrap(s.listener)
 	return err
 }
 
@@ -112,6 +116,27 @@ func (s *Server) Add(name string, content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files[name] = content
+}
+
+// Open lets the requests of /gate/NAME go on, those that wait and those to come.
+func (s *Server) Open(name string) {
+	gate := s.gate(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-gate: // open already
+	default:
+		close(gate)
+	}
+}
+
+func (s *Server) gate(name string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gates[name] == nil {
+		s.gates[name] = make(chan struct{})
+	}
+	return s.gates[name]
 }
 
 // Address is the host and port that the server listens on.

@@ -5,6 +5,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -21,10 +22,23 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/pelotech/open-terrain/e2e/sim/selfsigned"
 )
+
+// Options of a registry. The zero value serves http on a free port of the loopback interface.
+type Options struct {
+	// Address to listen on, host:port; empty means 127.0.0.1:0.
+	Address string
+	// TLS serves https with a certificate that only Server.CA vouches for.
+	TLS bool
+}
 
 // Server is a running registry.
 type Server struct {
+	// CA is the certificate authority in PEM, with TLS only.
+	CA []byte
+
 	listener net.Listener
 	http     *http.Server
 
@@ -32,16 +46,22 @@ type Server struct {
 	blobs map[string]int // GETs of blobs, by repository
 }
 
-// Start listens on an address (empty: a free port of the loopback interface) and serves until Close.
-func Start(address string) (*Server, error) {
-	if address == "" {
-		address = "127.0.0.1:0"
+// Start listens and serves until Close.
+func Start(o Options) (*Server, error) {
+	if o.Address == "" {
+		o.Address = "127.0.0.1:0"
 	}
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", o.Address)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", address, err)
+		return nil, fmt.Errorf("listening on %s: %w", o.Address, err)
 	}
-	s := &Server{listener: listener, blobs: map[string]int{}}
+	var ca []byte
+	if o.TLS {
+		if listener, ca, err = selfsigned.Wrap(listener); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{CA: ca, listener: listener, blobs: map[string]int{}}
 	next := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	s.http = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if repository, _, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/blobs/sha256:"); ok && r.Method == http.MethodGet {
@@ -69,7 +89,10 @@ func (s *Server) PutDisk(ctx context.Context, reference, file string, content []
 	if err != nil {
 		return fmt.Errorf("image %s: %w", reference, err)
 	}
-	if err := remote.Write(ref, image, remote.WithContext(ctx)); err != nil {
+	// It is our own server: its certificate proves nothing to us.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // see above
+	defer transport.CloseIdleConnections()
+	if err := remote.Write(ref, image, remote.WithContext(ctx), remote.WithTransport(transport)); err != nil {
 		return fmt.Errorf("pushing %s: %w", reference, err)
 	}
 	return nil

@@ -31,7 +31,7 @@ func servers(t *testing.T) (*imageserver.Server, *s3server.Server, *registryserv
 	bucket, err := s3server.Start(s3server.Options{AccessKey: "AKID", SecretKey: "SECRET"})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, bucket.Close()) })
-	hub, err := registryserver.Start("")
+	hub, err := registryserver.Start(registryserver.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, hub.Close()) })
 

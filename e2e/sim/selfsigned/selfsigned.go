@@ -1,4 +1,5 @@
-package imageserver
+// Package selfsigned gives the servers of the simulators certificates that only their own authority vouches for.
+package selfsigned
 
 import (
 	"crypto/ecdsa"
@@ -14,14 +15,14 @@ import (
 	"time"
 )
 
-// withTLS wraps a listener with a fresh self-signed certificate for its address, and returns that in PEM.
-func withTLS(l net.Listener) (net.Listener, []byte, error) {
+// Wrap gives a listener a fresh certificate for its address, and returns that in PEM: it is its own authority.
+func Wrap(l net.Listener) (net.Listener, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("key of the image server: %w", err)
+		return nil, nil, fmt.Errorf("key of the server: %w", err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "image server"},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "open-terrain test server"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		DNSNames: []string{"localhost"},
@@ -31,7 +32,7 @@ func withTLS(l net.Listener) (net.Listener, []byte, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("certificate of the image server: %w", err)
+		return nil, nil, fmt.Errorf("certificate of the server: %w", err)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	return tls.NewListener(l, config), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
