@@ -79,7 +79,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer bucket.Close()
-	if hub, err = registryserver.Start(""); err != nil {
+	if hub, err = registryserver.Start(registryserver.Options{}); err != nil {
 		return 1, err
 	}
 	defer hub.Close()
