@@ -13,7 +13,8 @@
 // Proof: slots that were held before the limit was lowered only become free, so every view contains those still
 // held; call them M. Let i be the highest slot that was taken under the rule and is held now. Those above i are in
 // M, hence were in the view that i was taken with, and those below are at most i: together at most
-// i + 1 + |M above i| <= limit. And whenever fewer than limit are held, the lowest free slot may be taken, so that
+// i + 1 + |M above i| <= limit. (A view from before a lowering of the limit is as good as the limit that it dates from:
+// the highest limit since then holds.) And whenever fewer than limit are held, the lowest free slot may be taken, so that
 // nobody waits in vain.
 package queue
 
@@ -106,7 +107,9 @@ func (q *Queue) Pop() (Item, bool) {
 	if len(q.items.list) == 0 {
 		return Item{}, false
 	}
-	return heap.Pop(&q.items).(Item), true
+	first := q.items.list[0]
+	heap.Pop(&q.items)
+	return first, true
 }
 
 // order is a binary heap that knows where each item stands.
@@ -131,10 +134,11 @@ func (o *order) Push(x any) {
 	o.list = append(o.list, item)
 }
 
+// Pop takes out the last. Nobody wants it back, and an Item in an interface costs an allocation.
 func (o *order) Pop() any {
 	last := len(o.list) - 1
-	item := o.list[last]
+	delete(o.index, o.list[last].ID)
+	o.list[last] = Item{}
 	o.list = o.list[:last]
-	delete(o.index, item.ID)
-	return item
+	return nil
 }

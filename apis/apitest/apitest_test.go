@@ -1,0 +1,40 @@
+package apitest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pelotech/open-terrain/apis/apitest"
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var since = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+func TestModsSayWhatMatters(t *testing.T) {
+	image := apitest.Image("a",
+		apitest.In("other"), apitest.From(v1alpha1.SourceS3, "https://s3/b/k"), apitest.Attempts(2),
+		apitest.SyncRequested("now"), apitest.ResourceVersion("7"),
+		apitest.Condition(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonQueued, since),
+		apitest.Condition(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonSyncing, since),
+		apitest.Entered())
+
+	assert.Equal(t, "other", image.Namespace)
+	assert.Equal(t, "bucket-keys", image.Spec.SecretRef, "s3 needs a secret")
+	assert.Equal(t, v1alpha1.PhaseSyncing, image.Status.Phase)
+	assert.Equal(t, v1alpha1.RevisionOf(image), image.Status.Revision)
+	assert.Equal(t, map[string]string{"Synced": "False Syncing"}, apitest.ConditionsOf(image.Status.Conditions))
+	assert.Empty(t, apitest.Wrong(image.Status.Conditions, image.Generation))
+}
+
+func TestWrongNamesEveryProblem(t *testing.T) {
+	good := metav1.Condition{Type: "Ready", Status: "True", Reason: "Fine", LastTransitionTime: since, ObservedGeneration: 1}
+	bad := metav1.Condition{Type: "Ready", Status: "Yes", Reason: "not a word"}
+	assert.Empty(t, apitest.Wrong([]metav1.Condition{good}, 1))
+	assert.Equal(t, []string{
+		"Ready: is there twice", "Ready: has no proper reason", "Ready: has no proper status",
+		"Ready: has no lastTransitionTime", "Ready: is of another generation",
+	}, apitest.Wrong([]metav1.Condition{good, bad}, 1))
+	assert.Empty(t, apitest.ConditionOf(nil, "Ready"))
+}

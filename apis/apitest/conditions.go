@@ -1,0 +1,54 @@
+package apitest
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConditionOf is the condition as "Status Reason", such as "True SnapshotReady", or empty when there is none: fit to be
+// compared in one assertion.
+func ConditionOf(conditions []metav1.Condition, kind string) string {
+	c := meta.FindStatusCondition(conditions, kind)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+// ConditionsOf are all conditions by type, each as ConditionOf writes it.
+func ConditionsOf(conditions []metav1.Condition) map[string]string {
+	all := make(map[string]string, len(conditions))
+	for _, c := range conditions {
+		all[c.Type] = ConditionOf(conditions, c.Type)
+	}
+	return all
+}
+
+// Wrong lists what speaks against the conditions being well formed, one sentence a problem: a type twice, no reason, a
+// status that does not exist, no transition time, another generation than the one given.
+func Wrong(conditions []metav1.Condition, generation int64) []string {
+	var wrong []string
+	seen := map[string]bool{}
+	for _, c := range conditions {
+		complain := func(what string) { wrong = append(wrong, c.Type+": "+what) }
+		if seen[c.Type] {
+			complain("is there twice")
+		}
+		seen[c.Type] = true
+		if c.Reason == "" || strings.ContainsAny(c.Reason, " .-") {
+			complain("has no proper reason")
+		}
+		if c.Status != metav1.ConditionTrue && c.Status != metav1.ConditionFalse && c.Status != metav1.ConditionUnknown {
+			complain("has no proper status")
+		}
+		if c.LastTransitionTime.IsZero() {
+			complain("has no lastTransitionTime")
+		}
+		if c.ObservedGeneration != generation {
+			complain("is of another generation")
+		}
+	}
+	return wrong
+}
