@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -105,8 +104,7 @@ func newManager(o options) (manager.Manager, error) {
 // metricsOptions demand a token that may get /metrics, except on loopback, where only the machine itself can ask.
 func metricsOptions(address string) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: address}
-	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsLoopback() {
+	if isLoopback(address) {
 		return o
 	}
 	o.SecureServing, o.FilterProvider = true, filters.WithAuthenticationAndAuthorization

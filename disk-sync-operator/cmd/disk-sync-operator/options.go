@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"net"
 	"os"
 	"time"
 )
@@ -50,6 +51,17 @@ func (o *options) validate(rest []string) error {
 		return errors.New("--workers must be 1 or more")
 	case o.progressInterval < 0:
 		return errors.New("--progress-interval must not be negative")
+	case o.pprofAddress != "0" && !isLoopback(o.pprofAddress):
+		return errors.New("--pprof-bind-address must be a loopback address, such as 127.0.0.1:6060: profiles are served without authentication")
+	case o.renewDeadline >= o.leaseDuration:
+		return errors.New("--leader-elect-renew-deadline must be less than --leader-elect-lease-duration")
 	}
 	return nil
+}
+
+// isLoopback says whether only the machine itself can reach the address, host:port.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
 }
