@@ -170,6 +170,25 @@ func TestDeletionStopsTheDownload(t *testing.T) {
 	}
 }
 
+func TestForegroundDeletionHangsWhenTheGarbageCollectorIsFirst(t *testing.T) {
+	ns := namespace(t)
+	behave.set("late", cdi.Behaviour{LatePodDeletion: true})
+	_, dv := follow(t, httpVolume(ns, "late", web.URL("cut/300000/d.qcow2"), onlyOnce), failing)
+	require.NoError(t, cl.Delete(t.Context(), dv, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	terminating := func() bool {
+		all := pods(t, ns)
+		return len(all) == 1 && all[0].DeletionTimestamp != nil && *all[0].DeletionGracePeriodSeconds == 0
+	}
+	require.Eventually(t, terminating, patience, 10*time.Millisecond)
+	time.Sleep(500 * time.Millisecond)
+	assert.True(t, terminating(), "the pod waits for its scratch claim")
+	assert.Len(t, claims(t, ns), 3, "and that for the pod")
+	pod := pods(t, ns)[0]
+	pod.Finalizers = nil // the way out
+	require.NoError(t, cl.Update(t.Context(), &pod))
+	assert.Eventually(t, func() bool { return len(claims(t, ns)) == 0 }, patience, 10*time.Millisecond)
+}
+
 func TestOddBehaviours(t *testing.T) {
 	ns := namespace(t)
 	running := func(reason string) func(*cdiv1.DataVolume) bool {
@@ -210,7 +229,7 @@ func TestDeletedClaimIsImportedAgain(t *testing.T) {
 	ns := namespace(t)
 	_, dv := follow(t, httpVolume(ns, "again", web.URL("noranges/d.qcow2")), bound)
 	require.NoError(t, cl.Delete(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "again"}}))
-	watch(t, dv, func(dv *cdiv1.DataVolume) bool { return dv.Status.Phase == cdiv1.ImportInProgress })
+	_, dv = watch(t, dv, func(dv *cdiv1.DataVolume) bool { return dv.Status.Phase == cdiv1.ImportInProgress })
 	watch(t, dv, bound)
 	assert.Eventually(t, func() bool { return web.Of("/noranges/d.qcow2").Complete == 2 }, patience, 10*time.Millisecond)
 }

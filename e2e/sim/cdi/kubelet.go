@@ -71,6 +71,7 @@ func (p *play) createPod(ctx context.Context, scratch bool) error {
 	err := p.client.Create(ctx, pod)
 	if err == nil {
 		p.pod = pod
+		p.shared.pod.Store(pod.DeepCopy())
 		return nil
 	}
 	if apierrors.IsAlreadyExists(err) { // of a play that was broken off
@@ -272,7 +273,7 @@ func (p *play) backOff(ctx context.Context, restarts int32, last corev1.Containe
 
 // deletePod deletes the pod and returns when it is gone.
 func (p *play) deletePod(ctx context.Context) error {
-	p.removePod(ctx, p.pod, 30)
+	p.removePod(ctx, p.pod, gracePeriod)
 	return p.waitForPodToGo(ctx)
 }
 

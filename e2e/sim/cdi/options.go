@@ -57,6 +57,10 @@ type Behaviour struct {
 	Fail string
 	// LoseClaim makes the claim Lost as soon as the import has succeeded.
 	LoseClaim bool
+	// LatePodDeletion leaves the importer pod of a deleted DataVolume to the garbage collector, as if CDI were late. With
+	// foreground deletion and scratch space nothing goes then: the pod waits for the scratch claim (owner reference with
+	// blockOwnerDeletion), and the claim's protection waits for the pod.
+	LatePodDeletion bool
 	// Duration replaces Instant.Duration when it is not nil.
 	Duration *time.Duration
 	// Status has the last word on every status before it is written.

@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = 5 * time.Second
+	firstRetry  = 50 * time.Millisecond
+	lastRetry   = 5 * time.Second
+	gracePeriod = 30 // of importer pods, in seconds
 )
 
 // play is the import of one DataVolume: a script from the claim to Succeeded, or to where it stays.
@@ -32,13 +33,14 @@ type play struct {
 	prime  *corev1.PersistentVolumeClaim
 	view   claimView
 	pod    *corev1.Pod // the last one made, as last written
+	shared *running
 }
 
 // perform plays a DataVolume until the end or until ctx is done, and starts again after errors of the API server.
-func (s *Simulator) perform(ctx context.Context, dv *cdiv1.DataVolume) {
+func (s *Simulator) perform(ctx context.Context, dv *cdiv1.DataVolume, shared *running) {
 	log := ctrl.Log.WithName("sim-cdi").WithValues("dataVolume", client.ObjectKeyFromObject(dv))
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
-		p := &play{Simulator: s, dv: dv}
+		p := &play{Simulator: s, dv: dv, shared: shared}
 		err := p.run(ctx)
 		if ctx.Err() != nil {
 			p.abandon()
@@ -85,12 +87,12 @@ func finished(dv *cdiv1.DataVolume) bool {
 
 // abandon deletes the pod of a play that is over, as CDI does when the claim is being deleted.
 func (p *play) abandon() {
-	if p.pod == nil {
+	if p.pod == nil || p.behaviour().LatePodDeletion {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastRetry)
 	defer cancel()
-	p.removePod(ctx, p.pod, 30)
+	p.removePod(ctx, p.pod, gracePeriod)
 }
 
 func (p *play) run(ctx context.Context) (err error) {

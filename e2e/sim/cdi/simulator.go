@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,8 @@ type Simulator struct {
 	live    client.Reader
 	cached  client.Reader
 	pods    podTracker
+	// life is the context of Start: plays outlive the events that start them.
+	life context.Context //nolint:containedctx // see above
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -50,12 +53,13 @@ type running struct {
 	uid    types.UID
 	cancel context.CancelFunc
 	ended  chan struct{}
+	pod    atomic.Pointer[corev1.Pod]
 }
 
 // Start runs a simulator against a cluster until ctx is done, and returns when it watches. The config is copied.
 func Start(ctx context.Context, config *rest.Config, options Options) (*Simulator, error) {
 	s := &Simulator{
-		options: options.withDefaults(), changed: make(chan struct{}), plays: map[types.NamespacedName]*running{},
+		life: ctx, options: options.withDefaults(), changed: make(chan struct{}), plays: map[types.NamespacedName]*running{},
 		instant: map[types.NamespacedName]*instantState{}, done: make(chan struct{}), pods: podTracker{pods: map[types.UID]*trackedPod{}},
 	}
 	config = rest.CopyConfig(config)
@@ -168,6 +172,9 @@ func (s *Simulator) reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	if err != nil || dv.DeletionTimestamp != nil {
+		if err != nil || !s.options.Behaviour(&dv).LatePodDeletion {
+			s.deletePodOf(ctx, request.NamespacedName)
+		}
 		s.stop(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -175,7 +182,7 @@ func (s *Simulator) reconcile(ctx context.Context, request reconcile.Request) (r
 		return s.playInstantly(ctx, &dv)
 	}
 	if !finished(&dv) {
-		s.ensure(ctx, &dv)
+		s.ensure(&dv)
 	}
 	return reconcile.Result{}, nil
 }
@@ -191,8 +198,21 @@ func (s *Simulator) stop(key types.NamespacedName) {
 	delete(s.instant, key)
 }
 
+// deletePodOf deletes the importer pod of a DataVolume that is being deleted, before the garbage collector does.
+func (s *Simulator) deletePodOf(ctx context.Context, key types.NamespacedName) {
+	s.mu.Lock()
+	r := s.plays[key]
+	s.mu.Unlock()
+	if r == nil {
+		return
+	}
+	if pod := r.pod.Load(); pod != nil {
+		s.removePod(ctx, pod, gracePeriod)
+	}
+}
+
 // ensure starts the play of a DataVolume if there is none yet.
-func (s *Simulator) ensure(ctx context.Context, dv *cdiv1.DataVolume) {
+func (s *Simulator) ensure(dv *cdiv1.DataVolume) {
 	key := client.ObjectKeyFromObject(dv)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +220,7 @@ func (s *Simulator) ensure(ctx context.Context, dv *cdiv1.DataVolume) {
 	if before != nil && before.uid == dv.UID {
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(s.life)
 	r := &running{uid: dv.UID, cancel: cancel, ended: make(chan struct{})}
 	s.plays[key] = r
 	go func() {
@@ -210,7 +230,7 @@ func (s *Simulator) ensure(ctx context.Context, dv *cdiv1.DataVolume) {
 			before.cancel()
 			<-before.ended
 		}
-		s.perform(ctx, dv.DeepCopy())
+		s.perform(ctx, dv.DeepCopy(), r)
 	}()
 }
 
@@ -227,7 +247,7 @@ func (s *Simulator) claimDeleted(ctx context.Context, e event.DeleteEvent, queue
 	}
 	s.stop(key)
 	if s.options.Instant == nil {
-		s.ensure(ctx, &dv)
+		s.ensure(&dv)
 		return
 	}
 	s.mu.Lock()

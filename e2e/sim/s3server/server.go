@@ -171,6 +171,7 @@ func (c *countingWriter) WriteHeader(status int) {
 }
 
 func (c *countingWriter) Write(b []byte) (int, error) {
+	c.status = max(c.status, http.StatusOK)
 	n, err := c.ResponseWriter.Write(b)
 	c.sent += int64(n)
 	c.failed = c.failed || err != nil
