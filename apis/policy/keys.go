@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -68,10 +69,22 @@ func objectName(field func(*Policy) *string) reader {
 	}
 }
 
+// sizes have no exponent: resource.ParseQuantity works on 1e-2147483647 for minutes.
+var sizes = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,9})?([KMGT]i|[kMGT])?$`)
+
+var maxSize = resource.MustParse("64Ti")
+
 func readSize(p *Policy, value string) string {
+	const want = "a size such as 24Gi, above 0 and at most 64Ti"
+	if value == "" {
+		return ""
+	}
+	if !sizes.MatchString(value) {
+		return want
+	}
 	size, err := resource.ParseQuantity(value)
-	if err != nil || size.Sign() <= 0 {
-		return "a size such as 24Gi"
+	if err != nil || size.Sign() <= 0 || size.Cmp(maxSize) > 0 {
+		return want
 	}
 	p.DefaultDiskSize = size
 	return ""
