@@ -6,5 +6,6 @@ root="$PWD"
 if (($# == 0)); then mapfile -t modules < <(scripts/modules.sh); else modules=("$@"); fi
 for mod in "${modules[@]}"; do
   echo "lint $mod"
-  (cd "$mod" && GOWORK=off "$root/scripts/tool.sh" golangci-lint run --config "$root/.golangci.yml" ./...)
+  (cd "$mod" && GOWORK=off "$root/scripts/tool.sh" golangci-lint run --allow-parallel-runners \
+    --config "$root/.golangci.yml" ./...)
 done

@@ -10,8 +10,8 @@ for path in .golangci.yml go.work apis disk-sync-operator; do cp -r "$root/$path
 # lint PACKAGE: lints one package of the copy with the linters of the wall.
 lint() {
   local mod="${1%%/*}"
-  (cd "$copy/$mod" && GOWORK=off "$root/scripts/tool.sh" golangci-lint run --config "$copy/.golangci.yml" \
-    --enable-only depguard,forbidigo --show-stats=false "./${1#*/}/...")
+  (cd "$copy/$mod" && GOWORK=off "$root/scripts/tool.sh" golangci-lint run --allow-parallel-runners \
+    --config "$copy/.golangci.yml" --enable-only depguard,forbidigo --show-stats=false "./${1#*/}/...")
 }
 
 # breach PACKAGE IMPORT USE LINTER: the linter must refuse a file of the package with that import and use.
