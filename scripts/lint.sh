@@ -4,8 +4,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root="$PWD"
 if (($# == 0)); then mapfile -t modules < <(scripts/modules.sh); else modules=("$@"); fi
+
+# All modules are linted, so that one complaint does not hide another.
+failed=0
 for mod in "${modules[@]}"; do
   echo "lint $mod"
   (cd "$mod" && GOWORK=off "$root/scripts/tool.sh" golangci-lint run --allow-parallel-runners \
-    --config "$root/.golangci.yml" ./...)
+    --config "$root/.golangci.yml" ./...) || failed=1
 done
+exit "$failed"
