@@ -1,0 +1,134 @@
+package screen
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/e2e/demo/ledger"
+)
+
+const (
+	bold   = 1
+	dim    = 2
+	red    = 31
+	green  = 32
+	yellow = 33
+	cyan   = 36
+
+	barWidth = 10
+	longest  = 140 // of a message, in a line of its own
+)
+
+// Row is what is shown of an image.
+type Row struct {
+	Image, Phase, Position, Progress, Attempts, Slot, Message string
+}
+
+var header = Row{"IMAGE", "PHASE", "QUEUE", "PROGRESS", "TRY", "SLOT", "MESSAGE"}
+
+// RowOf puts an image into words, as it stands at a time.
+func RowOf(l *ledger.Ledger, image *ledger.Image, now time.Time) Row {
+	st := image.Status
+	row := Row{Image: image.Key.String(), Phase: string(st.Phase), Progress: st.Progress, Message: st.Message}
+	if st.Phase == "" {
+		row.Phase = "new"
+	}
+	if position := l.Position(image); position > 0 {
+		row.Position = "#" + strconv.Itoa(position)
+	} else if st.NextAttemptTime != nil {
+		row.Position = fmt.Sprintf("in %.0fs", max(0, st.NextAttemptTime.Sub(now).Seconds()))
+	}
+	if st.Attempts > 0 {
+		row.Attempts = fmt.Sprintf("%d/%d", st.Attempts, l.Policy.MaxAttempts())
+	}
+	if st.Phase != otv1alpha1.PhaseSyncing && st.Phase != otv1alpha1.PhaseSnapshotting && st.Phase != otv1alpha1.PhaseSucceeded {
+		row.Progress = ""
+	}
+	if len(image.Slots) > 0 {
+		row.Slot = strings.TrimPrefix(strings.Join(image.Slots, ","), otv1alpha1.DiskSyncSlotPrefix)
+	}
+	return row
+}
+
+// Table is the state of all images, in the order of their creation.
+func (s *Screen) Table(l *ledger.Ledger, now time.Time) []string {
+	rows := []Row{header}
+	for _, image := range l.Images() {
+		row := RowOf(l, image, now)
+		row.Progress = bar(row.Progress)
+		rows = append(rows, row)
+	}
+	widths := [6]int{}
+	for _, row := range rows {
+		for i, cell := range row.cells() {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	lines := []string{""}
+	for i, row := range rows {
+		lines = append(lines, s.line(row, widths, i == 0))
+	}
+	return append(lines, "", s.Style(dim, fmt.Sprintf("limit %d, syncing %d, slots held %d, retryLimit %d", l.Policy.Concurrency, l.Syncing(), l.Held(), l.Policy.RetryLimit)))
+}
+
+func (s *Screen) line(row Row, widths [6]int, isHeader bool) string {
+	var text strings.Builder
+	for i, cell := range row.cells() {
+		padded := cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2)
+		if i == 1 && !isHeader {
+			padded = s.Style(colourOf(row.Phase), padded)
+		}
+		text.WriteString(padded)
+	}
+	text.WriteString(row.Message)
+	if isHeader {
+		return s.Style(bold, text.String())
+	}
+	return text.String()
+}
+
+func (r Row) cells() []string {
+	return []string{r.Image, r.Phase, r.Position, r.Progress, r.Attempts, r.Slot}
+}
+
+// Line is a row as one line of a log; empty cells are left out.
+func (r Row) Line() string {
+	text := fmt.Sprintf("%-18s %-12s", r.Image, r.Phase)
+	for _, part := range [][2]string{{"queue", r.Position}, {"try", r.Attempts}, {"slot", r.Slot}, {"progress", r.Progress}} {
+		if part[1] != "" {
+			text += " " + part[0] + " " + part[1] + ","
+		}
+	}
+	message := []rune(r.Message)
+	if len(message) > longest {
+		message = append(message[:longest], '…')
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(text, ",")+": "+string(message), ": ")
+}
+
+func colourOf(phase string) int {
+	switch otv1alpha1.Phase(phase) {
+	case otv1alpha1.PhaseSucceeded:
+		return green
+	case otv1alpha1.PhaseFailed:
+		return red
+	case otv1alpha1.PhaseSyncing, otv1alpha1.PhaseSnapshotting:
+		return cyan
+	case otv1alpha1.PhaseQueued:
+		return yellow
+	}
+	return dim
+}
+
+// bar draws a percentage; what is none stays as it is.
+func bar(progress string) string {
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(progress, "%"), 64)
+	if err != nil || progress == "" {
+		return progress
+	}
+	full := min(barWidth, int(percent/100*barWidth+0.5))
+	return strings.Repeat("█", full) + strings.Repeat("░", barWidth-full) + fmt.Sprintf(" %3.0f%%", percent)
+}

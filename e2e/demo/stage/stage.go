@@ -1,0 +1,225 @@
+// Package stage brings up what a demonstration needs, on this machine alone: a control plane, the operator's chart,
+// simulators of CDI and of the snapshot controller, servers with images, the built operator, and a recorder of all that
+// happens. Stop ends every process and removes every file again.
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pelotech/open-terrain/e2e/chart"
+	"github.com/pelotech/open-terrain/e2e/harness"
+	"github.com/pelotech/open-terrain/e2e/history"
+	"github.com/pelotech/open-terrain/e2e/sim/cdi"
+	"github.com/pelotech/open-terrain/e2e/sim/imageserver"
+	"github.com/pelotech/open-terrain/e2e/sim/s3server"
+	"github.com/pelotech/open-terrain/e2e/sim/snapshotter"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+const (
+	operatorName = "disk-sync-operator"
+	readyTimeout = time.Minute
+	grace        = 10 * time.Second
+)
+
+// Options of Start.
+type Options struct {
+	// Policy is the chart's value for the policy, such as policy={"concurrency":2}.
+	Policy string
+	// Dir keeps logs and manifests, and is left behind; empty means a temporary folder that Stop removes.
+	Dir string
+	// Say tells people what is being done.
+	Say func(format string, args ...any)
+}
+
+// Stage is what was brought up.
+type Stage struct {
+	Cluster *harness.Cluster
+	History *history.Recorder
+	Images  *imageserver.Server
+	Bucket  *s3server.Server
+	// Kubectl is the path of a kubectl that fits.
+	Kubectl string
+
+	stops []func() error // in the order of the starts
+}
+
+// Start brings everything up, and returns when the operator is ready. The simulators end with ctx; the rest with Stop.
+func Start(ctx context.Context, o Options) (*Stage, error) {
+	s := &Stage{}
+	for _, step := range []func(context.Context, Options) error{s.startCluster, s.startServers, s.startSimulators, s.startOperator} {
+		if err := step(ctx, o); err != nil {
+			return nil, errors.Join(err, s.Stop())
+		}
+	}
+	return s, nil
+}
+
+// Stop ends what Start started, the last first.
+func (s *Stage) Stop() error {
+	var errs []error
+	for len(s.stops) > 0 {
+		last := len(s.stops) - 1
+		errs = append(errs, s.stops[last]())
+		s.stops = s.stops[:last]
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Stage) later(stop func() error) { s.stops = append(s.stops, stop) }
+
+func (s *Stage) startCluster(ctx context.Context, o Options) error {
+	o.Say("Looking for the control plane (if there is none yet it is built, once: about 5 minutes on two cores) ...")
+	assets, err := harness.Assets(ctx)
+	if err != nil {
+		return err
+	}
+	s.Kubectl = filepath.Join(assets, "kubectl")
+	o.Say("Starting etcd, kube-apiserver and kube-controller-manager ...")
+	if s.Cluster, err = harness.Start(ctx, harness.Options{Dir: o.Dir}); err != nil {
+		return err
+	}
+	s.later(s.Cluster.Stop)
+	if err := s.logToFile(); err != nil {
+		return err
+	}
+	o.Say("Installing the chart: CRD, rights, policy, one download per attempt (the first time, Helm is built) ...")
+	c, err := s.Cluster.Client("demo")
+	if err != nil {
+		return err
+	}
+	if err := chart.Install(ctx, c, chart.WithoutOperator, chart.WithImportOnce, o.Policy); err != nil {
+		return err
+	}
+	// From the first revision on, so that the policy is in it.
+	s.History, err = history.Start(ctx, history.Options{
+		Endpoint: s.Cluster.EtcdURL, Scheme: harness.NewScheme(), After: 1, Ignore: []string{"events"},
+	})
+	if err != nil {
+		return err
+	}
+	s.later(s.History.Stop)
+	return nil
+}
+
+// logToFile keeps what the simulators and the client libraries have to say out of the terminal.
+func (s *Stage) logToFile() error {
+	file, err := s.log("simulators")
+	if err != nil {
+		return err
+	}
+	logger := zap.New(zap.WriteTo(file), zap.Level(zapcore.InfoLevel))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	return nil
+}
+
+func (s *Stage) log(name string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(s.Cluster.Dir, "logs", name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		s.later(file.Close)
+	}
+	return file, err
+}
+
+func (s *Stage) startServers(_ context.Context, o Options) (err error) {
+	o.Say("Starting a web server and an S3 server with disk images ...")
+	if s.Images, err = imageserver.Start(imageserver.Options{}); err != nil {
+		return err
+	}
+	s.later(s.Images.Close)
+	if s.Bucket, err = s3server.Start(s3server.Options{}); err != nil {
+		return err
+	}
+	s.later(s.Bucket.Close)
+	return nil
+}
+
+// startSimulators plays CDI a little faster than it is.
+func (s *Stage) startSimulators(ctx context.Context, o Options) error {
+	o.Say("Starting simulators of CDI and of the snapshot controller ...")
+	ctx, cancel := context.WithCancel(ctx)
+	importer, err := cdi.Start(ctx, s.Cluster.Config, cdi.Options{
+		Step: 250 * time.Millisecond, ProgressInterval: 500 * time.Millisecond, Termination: 250 * time.Millisecond, Dir: s.Cluster.Dir,
+	})
+	if err != nil {
+		cancel()
+		return err
+	}
+	s.later(func() error { cancel(); importer.Wait(); return nil })
+	snapshots, err := snapshotter.Start(ctx, s.Cluster.Config, snapshotter.Options{ReadyAfter: time.Second})
+	if err != nil {
+		return err
+	}
+	s.later(func() error { cancel(); snapshots.Wait(); return nil })
+	return nil
+}
+
+func (s *Stage) startOperator(ctx context.Context, o Options) error {
+	o.Say("Building and starting the operator ...")
+	log, err := s.log(operatorName)
+	if err != nil {
+		return err
+	}
+	// Not the caller's context: the operator is to end by itself, and to give up its Lease, when it is told to.
+	operator, err := harness.StartOperator(context.WithoutCancel(ctx), harness.OperatorOptions{
+		Name: operatorName, Kubeconfig: s.Cluster.Kubeconfig, Log: log, Args: []string{"--progress-interval=1s"},
+	})
+	if err != nil {
+		return err
+	}
+	s.later(func() error { return operator.Terminate(grace) })
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-operator.Done():
+			return false, errors.New("the operator has ended")
+		default:
+		}
+		last = ready(ctx, operator.HealthURL)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the operator: %w; its log ends with\n%s", errors.Join(err, last), tail(log.Name()))
+	}
+	return nil
+}
+
+func ready(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz?verbose", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return err
+}
+
+// tail is the end of a log.
+func tail(path string) string {
+	const most = 2000
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.ToValidUTF8(string(text[max(0, len(text)-most):]), "")
+}

@@ -1,0 +1,97 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pelotech/open-terrain/e2e/demo/ledger"
+	"github.com/pelotech/open-terrain/e2e/demo/screen"
+	"github.com/pelotech/open-terrain/e2e/history"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// redraw is how often the table is drawn while nothing happens: waits count down.
+const redraw = 250 * time.Millisecond
+
+// watcher shows the history while it grows.
+type watcher struct {
+	history *history.Recorder
+	out     *screen.Screen
+	ledger  *ledger.Ledger
+	began   time.Time
+	taken   int
+	told    map[types.UID]screen.Row // what the last line said, without a terminal
+}
+
+func newWatcher(recorder *history.Recorder, out *screen.Screen) *watcher {
+	return &watcher{history: recorder, out: out, ledger: ledger.New(), began: time.Now(), told: map[types.UID]screen.Row{}}
+}
+
+// until shows what happens until a condition holds.
+func (w *watcher) until(ctx context.Context, holds func() bool) error {
+	for {
+		w.catchUp()
+		if err := w.out.Err(); err != nil {
+			return err
+		}
+		if holds() {
+			return nil
+		}
+		next, cancel := context.WithTimeout(ctx, redraw)
+		_, err := w.history.Wait(next, w.last(), func(history.Event) bool { return true })
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("not done yet: %w", ctx.Err())
+		case err != nil && !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
+	}
+}
+
+func (w *watcher) last() int64 {
+	if w.taken == 0 {
+		return 0
+	}
+	return w.history.All()[w.taken-1].Revision
+}
+
+// catchUp takes in what has happened and shows it.
+func (w *watcher) catchUp() {
+	for _, event := range w.history.All()[w.taken:] {
+		w.ledger.Take(event)
+		w.taken++
+		if !w.out.Live() {
+			w.tell()
+		}
+	}
+	w.out.Show(w.out.Table(w.ledger, time.Now()))
+}
+
+// tell says each change of an image as one line. Its place in the queue and its slot are told with other changes only: the
+// place changes with every image that leaves, and the slot is taken just before Syncing and given up just after.
+func (w *watcher) tell() {
+	for _, image := range w.ledger.Images() {
+		row := screen.RowOf(w.ledger, image, time.Now())
+		before := w.told[image.UID]
+		before.Position, before.Slot = row.Position, row.Slot
+		if row == before || row.Message == "" {
+			continue
+		}
+		w.told[image.UID] = row
+		w.out.Say("%5.1fs  %s", time.Since(w.began).Seconds(), row.Line())
+	}
+}
+
+// ended is the number of images that have come to their end.
+func (w *watcher) ended() int {
+	n := 0
+	for _, image := range w.ledger.Images() {
+		if image.Ended() {
+			n++
+		}
+	}
+	return n
+}
