@@ -127,6 +127,25 @@ func (p *Proxy) WriteKubeconfig(path string) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
+// Rearm gives a proxy that has not severed other rules, and counts and records from 1 again: for the next story of the
+// same process. No write may be under way.
+func (p *Proxy) Rearm(rules []Rule) error {
+	for i, rule := range rules {
+		if err := rule.validate(); err != nil {
+			return fmt.Errorf("rule %d: %w", i, err)
+		}
+	}
+	select {
+	case <-p.severed:
+		return errors.New("a severed proxy stays silent")
+	default:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.options.Rules, p.matched, p.requests = rules, make([]int, len(rules)), nil
+	return nil
+}
+
 // Requests returns the counted writes so far: that of number n is at n-1.
 func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
@@ -224,6 +243,9 @@ func (p *Proxy) answered(request Request, code int, applied bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if request.N > len(p.requests) {
+		return // of before Rearm
+	}
 	noted := &p.requests[request.N-1]
 	noted.Code, noted.Applied = code, applied
 }

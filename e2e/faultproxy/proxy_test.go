@@ -298,3 +298,29 @@ func restClient(t *testing.T, proxy *faultproxy.Proxy) rest.Interface {
 	require.NoError(t, err)
 	return c
 }
+
+func TestRearm(t *testing.T) {
+	proxy := startProxy(t, newServer(t), faultproxy.Options{Rules: []faultproxy.Rule{{Nth: 1, When: faultproxy.Before, Code: 500}, {Nth: 3, When: faultproxy.Sever}}})
+	code, err := send(t.Context(), proxy, http.MethodPost, images)
+	require.NoError(t, err)
+	assert.Equal(t, 500, code)
+
+	require.NoError(t, proxy.Rearm([]faultproxy.Rule{{Nth: 1, When: faultproxy.Before, Code: 409}}))
+	assert.Empty(t, proxy.Requests(), "the record begins anew")
+	code, err = send(t.Context(), proxy, http.MethodPost, images)
+	require.NoError(t, err)
+	assert.Equal(t, 409, code, "and so does the count")
+	for range 2 {
+		code, err = send(t.Context(), proxy, http.MethodPost, images)
+		require.NoError(t, err)
+		assert.Equal(t, 200, code, "the former rules are gone")
+	}
+	require.Error(t, proxy.Rearm([]faultproxy.Rule{{When: "never"}}))
+
+	require.NoError(t, proxy.Rearm([]faultproxy.Rule{{When: faultproxy.SeverBefore}}))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = send(ctx, proxy, http.MethodPost, images)
+	require.Error(t, err)
+	require.Error(t, proxy.Rearm(nil), "who is dead stays dead")
+}
