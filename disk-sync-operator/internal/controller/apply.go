@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -115,11 +116,15 @@ type refused struct{ message string }
 
 func (e *refused) Error() string { return e.message }
 
+// slotFence is in every refusal of the chart's policy of that name. It is no verdict on the DataVolume: either the slot is
+// another image's by now, as the next look will show, or the API server has not heard yet that it is ours.
+const slotFence = "pelotech.ot/slot-fence"
+
 // refusalOf is what the API server, a webhook or a quota has against a child; empty for trouble that passes.
 func refusalOf(err error) string {
 	var own *refused
 	switch {
-	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), strings.Contains(err.Error(), slotFence):
 		return ""
 	case errorAs(err, &own):
 		return own.message

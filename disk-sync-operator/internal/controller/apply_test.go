@@ -21,12 +21,15 @@ func TestARefusalIsWhatPatienceDoesNotCure(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"a webhook that refuses":         {apierrors.NewBadRequest("admission webhook denied the request: Invalid source URL"), true},
-		"a quota":                        {apierrors.NewForbidden(dv, "x", errors.New("exceeded quota: q")), true},
-		"a value that is not valid":      {apierrors.NewInvalid(schema.GroupKind{}, "x", nil), true},
-		"a name that is taken":           {&refused{"a DataVolume x exists"}, true},
-		"success":                        {nil, false},
-		"a namespace that is going":      {terminating, false},
+		"a webhook that refuses":    {apierrors.NewBadRequest("admission webhook denied the request: Invalid source URL"), true},
+		"a quota":                   {apierrors.NewForbidden(dv, "x", errors.New("exceeded quota: q")), true},
+		"a value that is not valid": {apierrors.NewInvalid(schema.GroupKind{}, "x", nil), true},
+		"a name that is taken":      {&refused{"a DataVolume x exists"}, true},
+		"success":                   {nil, false},
+		"a namespace that is going": {terminating, false},
+		"a slot that the API server does not see with us": {
+			apierrors.NewForbidden(dv, "x", errors.New("ValidatingAdmissionPolicy 'o-slot-fence' denied request: pelotech.ot/slot-fence: disk-sync-slot-0 is held by nobody, not by a/b/c")), false,
+		},
 		"a conflict":                     {apierrors.NewConflict(dv, "x", errors.New("changed")), false},
 		"an API server that is too busy": {apierrors.NewTooManyRequests("later", 1), false},
 		"an API server in trouble":       {apierrors.NewInternalError(errors.New("etcd")), false},
