@@ -160,7 +160,16 @@ func fail(s Snapshot, set Settings, now time.Time, reason v1alpha1.FailureReason
 	}
 	if int(report.Attempt) < set.Policy.MaxAttempts() && !reason.Final() {
 		report.Stage = BackingOff
-		report.RetryAt = now.Add(set.Policy.Backoff(int(report.Attempt), string(s.Image.UID)))
+		report.RetryAt = wholeSecond(now.Add(set.Policy.Backoff(int(report.Attempt), string(s.Image.UID))))
 	}
 	return cleanUp(s, Decision{Report: report, WakeAt: report.RetryAt})
+}
+
+// wholeSecond rounds up. A time in status has whole seconds, the rest is cut off, and whoever reads it back would come
+// too early.
+func wholeSecond(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); whole.Before(t) {
+		return whole.Add(time.Second)
+	}
+	return t
 }
