@@ -10,6 +10,8 @@ import (
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/objects"
 )
 
 // instantState is how far a DataVolume is that is played without pods.
@@ -27,14 +29,14 @@ func (s *Simulator) playInstantly(ctx context.Context, dv *cdiv1.DataVolume) (re
 	case state.ended:
 		return reconcile.Result{}, nil
 	case behaviour.StopAt != "":
-		next := nextStatus(dv.Status, nil, metav1.Now())
+		next := objects.NextStatus(dv.Status, nil, metav1.Now())
 		next.Phase = behaviour.StopAt
 		return reconcile.Result{}, s.endInstantly(ctx, dv, state, next)
 	case behaviour.QuotaExceeded != "":
-		return reconcile.Result{}, s.endInstantly(ctx, dv, state, refusedStatus(dv.Status, reasonQuota, behaviour.QuotaExceeded, metav1.Now()))
+		return reconcile.Result{}, s.endInstantly(ctx, dv, state, objects.RefusedStatus(dv.Status, objects.ReasonQuota, behaviour.QuotaExceeded, metav1.Now()))
 	}
 	if state.claim == nil {
-		claim := claimFor(dv)
+		claim := objects.Claim(dv)
 		claim.Spec.VolumeName, claim.Spec.DataSourceRef = "pvc-"+string(dv.UID), nil
 		made, err := s.createOwned(ctx, claim, dv)
 		if err != nil {
@@ -49,19 +51,19 @@ func (s *Simulator) playInstantly(ctx context.Context, dv *cdiv1.DataVolume) (re
 	if rest := duration - time.Since(state.since); rest > 0 {
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
-	view := claimView{name: dv.Name, phase: corev1.ClaimPending, importing: true, annotations: map[string]string{}}
+	view := objects.View{Name: dv.Name, Phase: corev1.ClaimPending, Importing: true, Annotations: map[string]string{}}
 	if behaviour.Fail != "" {
-		p := play{view: view}
-		p.set(annPodPhase, string(corev1.PodFailed), annPrimeName, primeName(state.claim))
-		p.setFailure(behaviour.Fail)
-		return reconcile.Result{}, s.endInstantly(ctx, dv, state, nextStatus(dv.Status, &p.view, metav1.Now()))
+		view.Set(objects.AnnPodPhase, string(corev1.PodFailed), objects.AnnPrimeName, objects.PrimeName(state.claim))
+		view.SetFailure(objects.ReasonError, behaviour.Fail)
+		return reconcile.Result{}, s.endInstantly(ctx, dv, state, objects.NextStatus(dv.Status, &view, metav1.Now()))
 	}
 	if err := s.setClaimStatus(ctx, state.claim, boundStatus(state.claim)); err != nil {
 		return reconcile.Result{}, err
 	}
-	view.phase = corev1.ClaimBound
-	view.annotations = map[string]string{annPodPhase: string(corev1.PodSucceeded), annPopulatorProgress: progressDone, annRunning: "false", annRunningReason: reasonCompleted, annRunningMessage: messageComplete}
-	return reconcile.Result{}, s.endInstantly(ctx, dv, state, nextStatus(dv.Status, &view, metav1.Now()))
+	view.Phase = corev1.ClaimBound
+	view.Set(objects.AnnPodPhase, string(corev1.PodSucceeded), objects.AnnPopulatorProgress, objects.ProgressDone)
+	view.SetRunning("false", objects.ReasonCompleted, objects.MessageComplete)
+	return reconcile.Result{}, s.endInstantly(ctx, dv, state, objects.NextStatus(dv.Status, &view, metav1.Now()))
 }
 
 func (s *Simulator) instantStateOf(dv *cdiv1.DataVolume) *instantState {

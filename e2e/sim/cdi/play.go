@@ -15,12 +15,13 @@ import (
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/objects"
 )
 
 const (
-	firstRetry  = 50 * time.Millisecond
-	lastRetry   = 5 * time.Second
-	gracePeriod = 30 // of importer pods, in seconds
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Second
 )
 
 // play is the import of one DataVolume: a script from the claim to Succeeded, or to where it stays.
@@ -28,10 +29,10 @@ type play struct {
 	*Simulator
 
 	dv     *cdiv1.DataVolume // with the status as last written
-	source source
+	source objects.Source
 	claim  *corev1.PersistentVolumeClaim // with the annotations as last written
 	prime  *corev1.PersistentVolumeClaim
-	view   claimView
+	view   objects.View
 	pod    *corev1.Pod // the last one made, as last written
 	shared *running
 }
@@ -92,11 +93,11 @@ func (p *play) abandon() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastRetry)
 	defer cancel()
-	p.removePod(ctx, p.pod, gracePeriod)
+	p.kubelet.Delete(ctx, p.pod)
 }
 
 func (p *play) run(ctx context.Context) (err error) {
-	if p.source, err = sourceOf(p.dv); err != nil {
+	if p.source, err = objects.SourceOf(p.dv); err != nil {
 		return err
 	}
 	if err := p.makeClaim(ctx); err != nil {
@@ -105,22 +106,22 @@ func (p *play) run(ctx context.Context) (err error) {
 	if err := p.makePrime(ctx); err != nil {
 		return err
 	}
-	scratch := p.source.needsScratch()
+	scratch := p.source.NeedsScratch()
 	for {
-		end, err := p.runPod(ctx, scratch)
+		outcome, err := p.runPod(ctx, scratch)
 		if err != nil {
 			return err
 		}
-		switch end {
-		case endComplete:
+		switch outcome {
+		case objects.Complete:
 			return p.finish(ctx)
-		case endChecksum:
+		case objects.WrongChecksum:
 			return p.deletePod(ctx)
-		case endScratch:
+		case objects.NeedsScratch:
 			scratch = true
 			err = p.deletePod(ctx)
-		case endFailed, endKilled: // a pod that has failed stays until somebody deletes it, then CDI makes another one
-			scratch = p.source.needsScratch()
+		default: // a pod that has failed stays until somebody deletes it, then CDI makes another one
+			scratch = p.source.NeedsScratch()
 			err = p.waitForPodToGo(ctx)
 		}
 		if err != nil {
@@ -130,11 +131,6 @@ func (p *play) run(ctx context.Context) (err error) {
 }
 
 func (p *play) behaviour() Behaviour { return p.options.Behaviour(p.dv) }
-
-// step pauses for a part of Options.Step.
-func (p *play) step(ctx context.Context, part float64) error {
-	return p.pause(ctx, time.Duration(part*float64(p.options.Step)))
-}
 
 // holdAt waits as long as the DataVolume is to stay in a phase.
 func (p *play) holdAt(ctx context.Context, phase cdiv1.DataVolumePhase) error {
@@ -146,34 +142,21 @@ func (p *play) makeClaim(ctx context.Context) error {
 	if err := p.annotateDataVolume(ctx); err != nil {
 		return err
 	}
-	if p.behaviour().StopAt == cdiv1.Pending {
-		if err := p.writeStatus(ctx, nextStatus(p.dv.Status, nil, metav1.Now())); err != nil {
-			return err
-		}
-	}
-	if err := p.holdAt(ctx, cdiv1.Pending); err != nil {
+	if err := p.holdBeforeClaim(ctx); err != nil {
 		return err
 	}
-	if message := p.behaviour().QuotaExceeded; message != "" {
-		if err := p.writeStatus(ctx, refusedStatus(p.dv.Status, reasonQuota, message, metav1.Now())); err != nil {
-			return err
-		}
-		if err := p.until(ctx, func() bool { return p.behaviour().QuotaExceeded == "" }); err != nil {
-			return err
-		}
-	}
-	claim, err := p.createOwned(ctx, claimFor(p.dv), p.dv)
+	claim, err := p.createOwned(ctx, objects.Claim(p.dv), p.dv)
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
-		return errors.Join(err, p.writeStatus(ctx, refusedStatus(p.dv.Status, reasonQuota, err.Error(), metav1.Now())))
+		return errors.Join(err, p.writeStatus(ctx, objects.RefusedStatus(p.dv.Status, objects.ReasonQuota, err.Error(), metav1.Now())))
 	}
 	if err != nil {
 		return err
 	}
 	p.claim = claim
-	p.view = claimView{name: claim.Name, phase: corev1.ClaimPending, annotations: maps.Clone(claim.Annotations)}
-	delete(p.view.annotations, annPodPhase) // of a play that was broken off
+	p.view = objects.View{Name: claim.Name, Phase: corev1.ClaimPending, Annotations: maps.Clone(claim.Annotations)}
+	delete(p.view.Annotations, objects.AnnPodPhase) // of a play that was broken off
 	if p.behaviour().StopAt == cdiv1.PendingPopulation {
-		next := nextStatus(p.dv.Status, &p.view, metav1.Now())
+		next := objects.NextStatus(p.dv.Status, &p.view, metav1.Now())
 		next.Phase = cdiv1.PendingPopulation
 		if err := errors.Join(p.writeStatus(ctx, next), p.holdAt(ctx, cdiv1.PendingPopulation)); err != nil {
 			return err
@@ -182,53 +165,71 @@ func (p *play) makeClaim(ctx context.Context) error {
 	return p.report(ctx)
 }
 
+// holdBeforeClaim is where a DataVolume stays that is to be Pending for ever, or beyond its quota.
+func (p *play) holdBeforeClaim(ctx context.Context) error {
+	if p.behaviour().StopAt == cdiv1.Pending {
+		if err := p.writeStatus(ctx, objects.NextStatus(p.dv.Status, nil, metav1.Now())); err != nil {
+			return err
+		}
+	}
+	if err := p.holdAt(ctx, cdiv1.Pending); err != nil {
+		return err
+	}
+	message := p.behaviour().QuotaExceeded
+	if message == "" {
+		return nil
+	}
+	if err := p.writeStatus(ctx, objects.RefusedStatus(p.dv.Status, objects.ReasonQuota, message, metav1.Now())); err != nil {
+		return err
+	}
+	return p.until(ctx, func() bool { return p.behaviour().QuotaExceeded == "" })
+}
+
 func (p *play) annotateDataVolume(ctx context.Context) error {
-	if p.dv.Annotations[annUsePopulator] != "" {
+	if p.dv.Annotations[objects.AnnUsePopulator] != "" {
 		return nil
 	}
 	before := p.dv.DeepCopy()
-	metav1.SetMetaDataAnnotation(&p.dv.ObjectMeta, annUsePopulator, "true")
+	metav1.SetMetaDataAnnotation(&p.dv.ObjectMeta, objects.AnnUsePopulator, "true")
 	return p.client.Patch(ctx, p.dv, client.MergeFrom(before))
 }
 
 // makePrime creates the prime claim, or finds it, and provisions its volume.
 func (p *play) makePrime(ctx context.Context) error {
-	prime, err := p.createOwned(ctx, primeFor(p.claim, p.source), p.claim)
+	prime, err := p.createOwned(ctx, objects.Prime(p.claim, p.source), p.claim)
 	if err != nil {
 		return err
 	}
 	p.prime = prime
-	p.set(annPrimeName, prime.Name)
-	p.setBoundMessage(fmt.Sprintf("External provisioner is provisioning volume for claim %q", prime.Namespace+"/"+prime.Name))
-	if err := errors.Join(p.report(ctx), p.step(ctx, 0.1)); err != nil {
+	p.view.Set(objects.AnnPrimeName, prime.Name)
+	p.view.SetBoundMessage(fmt.Sprintf("External provisioner is provisioning volume for claim %q", prime.Namespace+"/"+prime.Name))
+	if err := errors.Join(p.report(ctx), p.pause(ctx, p.options.Step/10)); err != nil {
 		return err
 	}
 	if err := p.bind(ctx, p.prime, volumeName(p.prime)); err != nil {
 		return err
 	}
 	before := p.prime.DeepCopy()
-	metav1.SetMetaDataAnnotation(&p.prime.ObjectMeta, annImportPod, importerName+"-"+prime.Name)
+	metav1.SetMetaDataAnnotation(&p.prime.ObjectMeta, objects.AnnImportPod, objects.ImporterName+"-"+prime.Name)
 	if err := p.client.Patch(ctx, p.prime, client.MergeFrom(before)); err != nil {
 		return err
 	}
-	p.view.importing = true
-	p.setBoundMessage("Successfully provisioned volume " + volumeName(p.prime))
+	p.view.Importing = true
+	p.view.SetBoundMessage("Successfully provisioned volume " + volumeName(p.prime))
 	return p.report(ctx)
 }
 
 // finish hands the volume over to the claim. Succeeded comes before the claim is bound.
 func (p *play) finish(ctx context.Context) error {
-	p.set(annPodPhase, string(corev1.PodSucceeded), annPopulatorProgress, progressDone)
-	p.setBoundMessage("Import Successful")
-	if err := errors.Join(p.report(ctx), p.deletePod(ctx), p.step(ctx, 0.2)); err != nil {
+	if err := errors.Join(p.deletePod(ctx), p.pause(ctx, p.options.Step/5)); err != nil {
 		return err
 	}
 	if err := p.bind(ctx, p.claim, volumeName(p.prime)); err != nil {
 		return err
 	}
-	p.view.phase = corev1.ClaimBound
-	for _, key := range []string{annBound, annBoundMessage, annBoundReason} {
-		delete(p.view.annotations, key)
+	p.view.Phase = corev1.ClaimBound
+	for _, key := range []string{objects.AnnBound, objects.AnnBoundMessage, objects.AnnBoundReason} {
+		delete(p.view.Annotations, key)
 	}
 	if err := p.report(ctx); err != nil {
 		return err
@@ -239,37 +240,21 @@ func (p *play) finish(ctx context.Context) error {
 	if err := p.until(ctx, func() bool { return p.behaviour().LoseClaim }); err != nil {
 		return nil //nolint:nilerr // the DataVolume is gone, which is how all good imports end
 	}
-	p.view.phase = corev1.ClaimLost
+	p.view.Phase = corev1.ClaimLost
 	return errors.Join(p.setClaimStatus(ctx, p.claim, corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}), p.report(ctx))
-}
-
-// set changes annotations: key, value, key, value ...
-func (p *play) set(pairs ...string) {
-	for i := 0; i+1 < len(pairs); i += 2 {
-		p.view.annotations[pairs[i]] = pairs[i+1]
-	}
-}
-
-// setBoundMessage is what CDI takes from the events of the prime claim.
-func (p *play) setBoundMessage(message string) {
-	p.set(annBound, "false", annBoundReason, "Pending", annBoundMessage, message)
-}
-
-func (p *play) setRunning(running, reason, message string) {
-	p.set(annRunning, running, annRunningReason, reason, annRunningMessage, message)
 }
 
 // report writes the claim's annotations and the DataVolume's status where they have changed.
 func (p *play) report(ctx context.Context) error {
-	if !maps.Equal(p.claim.Annotations, p.view.annotations) {
+	if !maps.Equal(p.claim.Annotations, p.view.Annotations) {
 		before := p.claim.DeepCopy()
-		p.claim.Annotations = maps.Clone(p.view.annotations)
+		p.claim.Annotations = maps.Clone(p.view.Annotations)
 		if err := p.client.Patch(ctx, p.claim, client.MergeFrom(before)); err != nil {
 			return err
 		}
-		p.view.annotations = maps.Clone(p.claim.Annotations)
+		p.view.Annotations = maps.Clone(p.claim.Annotations)
 	}
-	return p.writeStatus(ctx, nextStatus(p.dv.Status, &p.view, metav1.Now()))
+	return p.writeStatus(ctx, objects.NextStatus(p.dv.Status, &p.view, metav1.Now()))
 }
 
 func (s *Simulator) setStatus(ctx context.Context, dv *cdiv1.DataVolume, next cdiv1.DataVolumeStatus) error {

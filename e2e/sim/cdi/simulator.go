@@ -8,18 +8,19 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -28,7 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/kubelet"
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/objects"
 )
 
 // Simulator plays CDI. Make one with Start.
@@ -37,7 +39,7 @@ type Simulator struct {
 	client  client.WithWatch
 	live    client.Reader
 	cached  client.Reader
-	pods    podTracker
+	kubelet *kubelet.Kubelet
 	// life is the context of Start: plays outlive the events that start them.
 	life context.Context //nolint:containedctx // see above
 
@@ -60,7 +62,7 @@ type running struct {
 func Start(ctx context.Context, config *rest.Config, options Options) (*Simulator, error) {
 	s := &Simulator{
 		life: ctx, options: options.withDefaults(), changed: make(chan struct{}), plays: map[types.NamespacedName]*running{},
-		instant: map[types.NamespacedName]*instantState{}, done: make(chan struct{}), pods: podTracker{pods: map[types.UID]*trackedPod{}},
+		instant: map[types.NamespacedName]*instantState{}, done: make(chan struct{}),
 	}
 	config = rest.CopyConfig(config)
 	config.UserAgent, config.QPS = s.options.UserAgent, -1
@@ -71,6 +73,8 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Simulato
 	if s.client, err = client.NewWithWatch(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()}); err != nil {
 		return nil, fmt.Errorf("CDI simulator: %w", err)
 	}
+	o := s.options
+	s.kubelet = kubelet.New(s.client, kubelet.Options{Step: o.Step, Backoff: o.Backoff, Termination: o.Termination, ProgressInterval: o.ProgressInterval, IdleTimeout: o.IdleTimeout, Dir: o.Dir})
 	s.live, s.cached = mgr.GetAPIReader(), mgr.GetClient()
 	if err := s.watch(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("CDI simulator: %w", err)
@@ -99,9 +103,10 @@ func newManager(config *rest.Config) (manager.Manager, error) {
 	if err := cdiv1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	importers := labels.SelectorFromSet(labels.Set{importerLabel: importerName})
+	skip := true // several simulators may run in one process
+	importers := labels.SelectorFromSet(labels.Set{objects.ImporterLabel: objects.ImporterName})
 	return ctrl.NewManager(config, manager.Options{
-		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, Controller: controllerConfig(),
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &skip},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: importers}}},
 	})
 }
@@ -111,11 +116,7 @@ func (s *Simulator) watch(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	if _, err := pods.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { s.podChanged(ctx, o) },
-		UpdateFunc: func(_, o any) { s.podChanged(ctx, o) },
-		DeleteFunc: s.podGone,
-	}); err != nil {
+	if _, err := pods.AddEventHandler(s.kubelet.Handler(ctx)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named("cdi").
@@ -207,7 +208,7 @@ func (s *Simulator) deletePodOf(ctx context.Context, key types.NamespacedName) {
 		return
 	}
 	if pod := r.pod.Load(); pod != nil {
-		s.removePod(ctx, pod, gracePeriod)
+		s.kubelet.Delete(ctx, pod)
 	}
 }
 

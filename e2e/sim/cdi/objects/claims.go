@@ -1,4 +1,4 @@
-package cdi
+package objects
 
 import (
 	"maps"
@@ -15,8 +15,8 @@ const (
 	overheadPercent = 6
 )
 
-// claimFor is the claim of a DataVolume.
-func claimFor(dv *cdiv1.DataVolume) *corev1.PersistentVolumeClaim {
+// Claim is the claim of a DataVolume.
+func Claim(dv *cdiv1.DataVolume) *corev1.PersistentVolumeClaim {
 	labels := map[string]string{"app": "containerized-data-importer", "app.kubernetes.io/managed-by": "cdi-controller", "app.kubernetes.io/component": "storage"}
 	spec := claimSpec(dv)
 	if *spec.VolumeMode == corev1.PersistentVolumeFilesystem {
@@ -27,19 +27,19 @@ func claimFor(dv *cdiv1.DataVolume) *corev1.PersistentVolumeClaim {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[annPodRestarts] = "0"
-	annotations[annContentType] = "kubevirt"
-	annotations[annPreallocation] = strconv.FormatBool(dv.Spec.Preallocation != nil && *dv.Spec.Preallocation)
-	annotations[annCreatedFor] = string(dv.UID)
-	annotations[annUsePopulator] = "true"
+	annotations[AnnPodRestarts] = "0"
+	annotations[AnnContentType] = "kubevirt"
+	annotations[AnnPreallocation] = strconv.FormatBool(dv.Spec.Preallocation != nil && *dv.Spec.Preallocation)
+	annotations[AnnCreatedFor] = string(dv.UID)
+	annotations[AnnUsePopulator] = "true"
 	if dv.Spec.PriorityClassName != "" {
-		annotations[annPriorityClass] = dv.Spec.PriorityClassName
+		annotations[AnnPriorityClass] = dv.Spec.PriorityClassName
 	}
 	if dv.Spec.ServiceAccountName != "" {
-		annotations[annServiceAccount] = dv.Spec.ServiceAccountName
+		annotations[AnnServiceAccount] = dv.Spec.ServiceAccountName
 	}
 	group := cdiv1.SchemeGroupVersion.Group
-	spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: &group, Kind: volumeImportSource, Name: "volume-import-source-" + string(dv.UID)}
+	spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: &group, Kind: VolumeImportSource, Name: "volume-import-source-" + string(dv.UID)}
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: dv.Namespace, Name: dv.Name, Labels: labels, Annotations: annotations,
@@ -84,33 +84,34 @@ func withOverhead(size, percent int64) int64 {
 	return (aligned*(100+percent) + 99) / 100
 }
 
-func primeName(claim *corev1.PersistentVolumeClaim) string { return "prime-" + string(claim.UID) }
+// PrimeName is the name of a claim's prime claim.
+func PrimeName(claim *corev1.PersistentVolumeClaim) string { return "prime-" + string(claim.UID) }
 
-// primeFor is the claim that the importer pod fills.
-func primeFor(claim *corev1.PersistentVolumeClaim, s source) *corev1.PersistentVolumeClaim {
+// Prime is the claim that the importer pod fills.
+func Prime(claim *corev1.PersistentVolumeClaim, s Source) *corev1.PersistentVolumeClaim {
 	labels := maps.Clone(claim.Labels)
 	labels["velero.io/exclude-from-backup"] = "true"
 	annotations := s.annotations()
-	annotations[annImmediateBinding] = ""
-	annotations[annPopulatorKind] = volumeImportSource
+	annotations[AnnImmediateBinding] = ""
+	annotations[AnnPopulatorKind] = VolumeImportSource
 	annotations["sidecar.istio.io/inject"] = "false"
 	annotations["linkerd.io/inject"] = "disabled"
-	for _, key := range []string{annContentType, annPreallocation, annPriorityClass, annServiceAccount} {
+	for _, key := range []string{AnnContentType, AnnPreallocation, AnnPriorityClass, AnnServiceAccount} {
 		if v, ok := claim.Annotations[key]; ok {
 			annotations[key] = v
 		}
 	}
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: claim.Namespace, Name: primeName(claim), Labels: labels, Annotations: annotations,
+			Namespace: claim.Namespace, Name: PrimeName(claim), Labels: labels, Annotations: annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(claim, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: claim.Spec.AccessModes, Resources: claim.Spec.Resources, StorageClassName: claim.Spec.StorageClassName, VolumeMode: claim.Spec.VolumeMode},
 	}
 }
 
-// scratchFor is the scratch claim of a pod.
-func scratchFor(pod *corev1.Pod, prime *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+// Scratch is the scratch claim of a pod.
+func Scratch(pod *corev1.Pod, prime *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: prime.Namespace, Name: scratchName(prime),
