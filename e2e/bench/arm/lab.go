@@ -1,0 +1,178 @@
+// Package arm runs one arm of the bench: a fresh control plane, the instant simulators, a program that brings images to
+// Succeeded (the operator, or the floor), a crowd that creates images, and the measurements.
+package arm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"github.com/pelotech/open-terrain/e2e/bench/audit"
+	"github.com/pelotech/open-terrain/e2e/chart"
+	"github.com/pelotech/open-terrain/e2e/harness"
+	"github.com/pelotech/open-terrain/e2e/sim/cdi"
+	"github.com/pelotech/open-terrain/e2e/sim/snapshotter"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Name of an arm, which is also the user agent that its requests are counted by.
+type Name string
+
+// The arms.
+const (
+	Floor Name = "floor"
+	Ours  Name = "disk-sync-operator"
+)
+
+// Load is what is asked of an arm.
+type Load struct {
+	Images  int           `json:"images"`
+	Slots   int           `json:"slots"`
+	Writers int           `json:"writers"`
+	Import  time.Duration `json:"importNs"`
+}
+
+func (l Load) String() string {
+	return fmt.Sprintf("(%d images, %d slots, %s)", l.Images, l.Slots, l.Import)
+}
+
+// Lab is one arm with everything around it.
+type Lab struct {
+	Name Name
+	Load Load
+	// Tools has the executables; Namespaces that images are spread over are bench-0 and so on.
+	Tools Tools
+
+	cluster *harness.Cluster
+	client  client.Client
+	subject *subject
+	dir     string
+	log     *os.File
+	stop    context.CancelFunc
+	done    []func()
+}
+
+const (
+	namespaces    = 4
+	snapshotClass = "bench"
+	// simulatorWorkers are more than the default, so that the simulators are not what is measured.
+	simulatorWorkers = 16
+	// maxAuditMegabytes keeps the API server from starting another file.
+	maxAuditMegabytes = "100000"
+)
+
+// Start brings up a lab and sees one image through it, so that nothing is done for the first time in the measurement.
+func Start(ctx context.Context, name Name, load Load, tools Tools) (*Lab, error) {
+	dir, err := os.MkdirTemp(scratch(), "open-terrain-bench-")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	l := &Lab{Name: name, Load: load, Tools: tools, dir: dir, stop: stop}
+	if err := l.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the lab for %s: %w", name, err), l.Close())
+	}
+	return l, nil
+}
+
+func (l *Lab) start(ctx context.Context) error {
+	var err error
+	if l.cluster, err = harness.Start(ctx, harness.Options{
+		Dir: l.dir, Audit: true,
+		// No garbage collector: nothing is deleted, and its watches would only blur the difference between the arms.
+		Controllers: []string{},
+		// The history is read when the run is over.
+		APIServerArgs: map[string]string{"etcd-compaction-interval": "0", "audit-log-maxsize": maxAuditMegabytes},
+	}); err != nil {
+		return err
+	}
+	if l.client, err = l.cluster.Client("bench"); err != nil {
+		return err
+	}
+	if err := chart.Install(ctx, l.client, chart.WithoutOperator, fmt.Sprintf(`policy={"concurrency":%d}`, l.Load.Slots)); err != nil {
+		return err
+	}
+	if err := l.furnish(ctx); err != nil {
+		return err
+	}
+	if err := l.simulate(ctx); err != nil {
+		return err
+	}
+	if l.log, err = os.Create(filepath.Join(l.dir, "logs", string(l.Name)+".log")); err != nil {
+		return err
+	}
+	if err := l.StartSubject(ctx); err != nil {
+		return err
+	}
+	if _, err := l.Drive(ctx, "primer", 1); err != nil {
+		return err
+	}
+	return l.Quiet(ctx, time.Second, time.Minute)
+}
+
+// furnish makes what images need to live: namespaces and a class for snapshots.
+func (l *Lab) furnish(ctx context.Context) error {
+	for i := range namespaces {
+		if err := l.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace(i)}}); err != nil {
+			return err
+		}
+	}
+	return l.client.Create(ctx, &snapshotv1.VolumeSnapshotClass{
+		ObjectMeta: metav1.ObjectMeta{Name: snapshotClass}, Driver: "bench.example.com", DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
+	})
+}
+
+func (l *Lab) simulate(ctx context.Context) error {
+	importer, err := cdi.Start(ctx, l.cluster.Config, cdi.Options{Workers: simulatorWorkers, Instant: &cdi.Instant{Duration: l.Load.Import}})
+	if err != nil {
+		return err
+	}
+	l.done = append(l.done, importer.Wait)
+	shots, err := snapshotter.Start(ctx, l.cluster.Config, snapshotter.Options{Workers: simulatorWorkers, Instant: true})
+	if err != nil {
+		return err
+	}
+	l.done = append(l.done, shots.Wait)
+	return nil
+}
+
+// Close ends everything and removes the files.
+func (l *Lab) Close() error {
+	if l.subject != nil {
+		l.subject.process.Kill()
+	}
+	l.stop()
+	for _, wait := range l.done {
+		wait()
+	}
+	var errs []error
+	if l.log != nil {
+		errs = append(errs, l.log.Close())
+	}
+	if l.cluster != nil {
+		errs = append(errs, l.cluster.Stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(l.dir))...)
+}
+
+// scratch is a folder in memory, where there is one.
+func scratch() string {
+	const shm = "/dev/shm"
+	if info, err := os.Stat(shm); err == nil && info.IsDir() {
+		return shm
+	}
+	return os.TempDir()
+}
+
+func namespace(i int) string { return fmt.Sprintf("bench-%d", i%namespaces) }
+
+// window is the arm's requests from one time to another.
+func (l *Lab) window(from, to time.Time) audit.Window {
+	return audit.Window{Agent: string(l.Name), From: from, To: to, LeaderLease: string(Ours)}
+}

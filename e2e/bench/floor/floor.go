@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// job is an image on its way.
+type job struct {
+	image  *otv1alpha1.VMDiskImage
+	queued chan struct{} // closed when status Queued is written
+	filled bool
+	ready  bool
+}
+
+// floor takes images in the order of their creation, which is the order of the watch.
+type floor struct {
+	client client.WithWatch
+	limit  int
+	merge  bool
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	jobs    map[types.UID]*job
+	waiting []*job
+	active  int
+
+	enqueue, start, snapshot, finish *pipe
+}
+
+func newFloor(c client.WithWatch, limit int, merge bool) *floor {
+	f := &floor{client: c, limit: limit, merge: merge, jobs: map[types.UID]*job{}}
+	f.changed = sync.NewCond(&f.mu)
+	f.enqueue, f.start, f.snapshot, f.finish = newPipe(), newPipe(), newPipe(), newPipe()
+	return f
+}
+
+// run works until one part fails. Statuses Syncing and DataVolumes are written by one writer each, so that both are in
+// the order of the queue.
+func (f *floor) run(ctx context.Context, workers int) error {
+	failed := make(chan error, 1)
+	fail := func(err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	}
+	work := func(n int, p *pipe, do func(context.Context, *job) error) {
+		for range n {
+			go func() {
+				for {
+					if err := do(ctx, p.get()); err != nil {
+						fail(err)
+					}
+				}
+			}()
+		}
+	}
+	work(workers, f.enqueue, f.writeQueued)
+	work(1, f.start, f.createDataVolume)
+	work(workers, f.snapshot, f.createSnapshot)
+	work(workers, f.finish, f.writeSucceeded)
+	go func() { fail(f.admit(ctx)) }()
+	go func() { fail(f.follow(ctx, &otv1alpha1.VMDiskImageList{}, f.imageSeen)) }()
+	go func() { fail(f.follow(ctx, &cdiv1.DataVolumeList{}, f.dataVolumeSeen)) }()
+	go func() { fail(f.follow(ctx, &snapshotv1.VolumeSnapshotList{}, f.snapshotSeen)) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// follow passes on every object that appears or changes.
+func (f *floor) follow(ctx context.Context, list client.ObjectList, seen func(client.Object)) error {
+	changes, err := f.client.Watch(ctx, list)
+	if err != nil {
+		return err
+	}
+	defer changes.Stop()
+	for change := range changes.ResultChan() {
+		switch object, is := change.Object.(client.Object); {
+		case change.Type == watch.Error:
+			return errors.New("watch: the API server sent an error")
+		case is && change.Type != watch.Deleted:
+			seen(object)
+		}
+	}
+	return errors.New("a watch has ended")
+}
+
+func (f *floor) imageSeen(object client.Object) {
+	image := object.(*otv1alpha1.VMDiskImage)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.jobs[image.UID] != nil || image.Status.Phase != "" {
+		return
+	}
+	j := &job{image: image, queued: make(chan struct{})}
+	f.jobs[image.UID] = j
+	f.waiting = append(f.waiting, j)
+	f.enqueue.put(j)
+	f.changed.Signal()
+}
+
+func (f *floor) dataVolumeSeen(object client.Object) {
+	dv := object.(*cdiv1.DataVolume)
+	if dv.Status.Phase != cdiv1.Succeeded {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if j := f.owner(dv); j != nil && !j.filled {
+		j.filled = true
+		f.active--
+		f.changed.Signal()
+		f.snapshot.put(j)
+	}
+}
+
+func (f *floor) snapshotSeen(object client.Object) {
+	vs := object.(*snapshotv1.VolumeSnapshot)
+	if vs.Status == nil || vs.Status.ReadyToUse == nil || !*vs.Status.ReadyToUse {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if j := f.owner(vs); j != nil && !j.ready {
+		j.ready = true
+		f.finish.put(j)
+	}
+}
+
+func (f *floor) owner(object client.Object) *job {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return f.jobs[owner.UID]
+	}
+	return nil
+}
+
+// admit lets images in, one after the other.
+func (f *floor) admit(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		for len(f.waiting) == 0 || f.active >= f.limit {
+			f.changed.Wait()
+		}
+		j := f.waiting[0]
+		f.waiting = f.waiting[1:]
+		f.active++
+		f.mu.Unlock()
+		<-j.queued
+		if err := f.writeStatus(ctx, j, otv1alpha1.PhaseSyncing); err != nil {
+			return err
+		}
+		f.start.put(j)
+	}
+}
+
+func (f *floor) writeQueued(ctx context.Context, j *job) error {
+	ticket, err := strconv.ParseInt(j.image.ResourceVersion, 10, 64)
+	if err != nil {
+		return err
+	}
+	j.image.Status.Ticket = ticket
+	if err := f.writeStatus(ctx, j, otv1alpha1.PhaseQueued); err != nil {
+		return err
+	}
+	close(j.queued)
+	return nil
+}
+
+func (f *floor) createDataVolume(ctx context.Context, j *job) error {
+	return f.client.Create(ctx, dataVolume(j.image))
+}
+
+func (f *floor) createSnapshot(ctx context.Context, j *job) error {
+	return f.client.Create(ctx, volumeSnapshot(j.image))
+}
+
+func (f *floor) writeSucceeded(ctx context.Context, j *job) error {
+	return f.writeStatus(ctx, j, otv1alpha1.PhaseSucceeded)
+}
+
+// pipe is a queue without a bound.
+type pipe struct {
+	mu    sync.Mutex
+	some  *sync.Cond
+	queue []*job
+}
+
+func newPipe() *pipe {
+	p := &pipe{}
+	p.some = sync.NewCond(&p.mu)
+	return p
+}
+
+func (p *pipe) put(j *job) {
+	p.mu.Lock()
+	p.queue = append(p.queue, j)
+	p.mu.Unlock()
+	p.some.Signal()
+}
+
+func (p *pipe) get() *job {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.queue) == 0 {
+		p.some.Wait()
+	}
+	j := p.queue[0]
+	p.queue = p.queue[1:]
+	return j
+}

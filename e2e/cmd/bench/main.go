@@ -1,0 +1,73 @@
+// Command bench measures the disk-sync-operator against a floor and prints a table; see package bench. The exit code is
+// 1 when a row is void or the bench failed, 2 when a target was missed, 0 when all were reached.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/pelotech/open-terrain/e2e/bench"
+	"github.com/pelotech/open-terrain/e2e/harness"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() {
+	var rows string
+	o := bench.Options{Log: os.Stdout}
+	flag.StringVar(&rows, "rows", "", "rows to run, separated by commas: short, long, thousand, many, growth; empty for all. What is measured of a settled operator follows the last of them")
+	flag.IntVar(&o.Rounds, "rounds", 1, "how often each row is run with each arm")
+	flag.BoolVar(&o.Quick, "quick", false, "only the rows short and long")
+	flag.IntVar(&o.Images, "images", 10000, "images of the row many")
+	flag.DurationVar(&o.Settled, "settled", time.Minute, "how long the settled operator is watched")
+	flag.StringVar(&o.Operator, "operator", "", "an operator's executable; built from the tree when empty")
+	merge := flag.Bool("floor-merge-patch", false, "have the floor write statuses by merge patch, not by server-side apply as the operator does")
+	flag.Parse()
+	if rows != "" {
+		o.Rows = strings.Split(rows, ",")
+	}
+	if *merge {
+		o.FloorArgs = []string{"--merge-patch"}
+	}
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	code, err := run(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(ctx context.Context, o bench.Options) (int, error) {
+	root, err := harness.Root()
+	if err != nil {
+		return 1, err
+	}
+	result, err := bench.Run(ctx, o)
+	if err != nil {
+		return 1, err
+	}
+	fmt.Println()
+	if err := result.Print(os.Stdout); err != nil {
+		return 1, err
+	}
+	if err := result.Save(filepath.Join(root, "e2e", "bench", "results.json")); err != nil {
+		return 1, err
+	}
+	switch {
+	case result.Has(bench.Void):
+		return 1, nil
+	case result.Has(bench.Missed):
+		return 2, nil
+	}
+	return 0, nil
+}
