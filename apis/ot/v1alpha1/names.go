@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -72,7 +73,7 @@ func ChildName(imageName, revision string) string {
 	if len(imageName)+1+len(revision) <= maxNameLength {
 		return imageName + "-" + revision
 	}
-	cut := imageName[:maxNameLength-2*(revisionLength+1)]
+	cut := strings.TrimRight(imageName[:maxNameLength-2*(revisionLength+1)], ".-") // no part may end in these
 	return cut + "-" + shortHash(imageName) + "-" + revision
 }
 

@@ -65,6 +65,7 @@ type AllowedNamespaces struct {
 // +kubebuilder:validation:XValidation:rule="self.sourceType == 'blank' ? !has(self.url) : has(self.url)",message="url is required unless sourceType is blank, and has no meaning with blank"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || (self.sourceType == 'registry' ? self.url.matches('^(docker|oci-archive)://.+') : self.url.matches('^https?://[^/?#]+/.+'))",message="url does not fit sourceType: use http:// or https:// with a host and a path for http and s3, docker:// or oci-archive:// for registry"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.matches('[[:space:][:cntrl:]]')",message="url must not contain spaces, line breaks or control characters"
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.matches('^https?://[^/?#]*@')",message="url must not contain a user or password, which logs and events would show: use secretRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.checksum) || self.sourceType == 'http'",message="checksum is checked by CDI for sourceType http only; pin a registry image by @sha256: in its url"
 // +kubebuilder:validation:XValidation:rule="self.sourceType != 's3' || has(self.secretRef)",message="secretRef is required for sourceType s3: CDI cannot read a bucket without accessKeyId and secretKey"
 // +kubebuilder:validation:XValidation:rule="self.sourceType != 'blank' || (!has(self.secretRef) && !has(self.certConfigMap))",message="secretRef and certConfigMap have no meaning with sourceType blank"
@@ -90,7 +91,9 @@ type VMDiskImageSpec struct {
 
 	// diskSize is the size of the disk that a virtual machine sees, as a Kubernetes quantity (24Gi). It must be
 	// at least the virtual size of the image; CDI adds the filesystem's overhead to the volume by itself.
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || (quantity(string(self)).isGreaterThan(quantity('0')) && !quantity(string(self)).isGreaterThan(quantity('64Ti')))",message="diskSize must be more than 0 and at most 64Ti, for example 24Gi"
+	//
+	// Exponents are not allowed: to parse 1e-2147483647 takes the API server and the operators minutes.
+	// +kubebuilder:validation:XValidation:rule="string(self).matches('^[0-9]{1,15}(\\\\.[0-9]{1,9})?([KMGT]i|[kMGT])?$') && quantity(string(self)).isGreaterThan(quantity('0')) && !quantity(string(self)).isGreaterThan(quantity('64Ti'))",message="diskSize must be more than 0 and at most 64Ti, for example 24Gi"
 	// +required
 	DiskSize resource.Quantity `json:"diskSize"`
 
@@ -148,7 +151,7 @@ type VMDiskImageSpec struct {
 	// references is kept. "0s" keeps it for ever.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$')",message="unusedTTL must be a duration such as 30m or 72h; 0s keeps the image for ever"
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}(\\\\.[0-9]{1,9})?s)?([0-9]{1,6}ms)?$')",message="unusedTTL must be a duration such as 30m or 72h; 0s keeps the image for ever"
 	// +optional
 	UnusedTTL *metav1.Duration `json:"unusedTTL,omitempty"`
 

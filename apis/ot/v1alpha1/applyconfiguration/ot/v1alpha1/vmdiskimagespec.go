@@ -23,6 +23,8 @@ type VMDiskImageSpecApplyConfiguration struct {
 	SourceType *otv1alpha1.SourceType `json:"sourceType,omitempty"`
 	// diskSize is the size of the disk that a virtual machine sees, as a Kubernetes quantity (24Gi). It must be
 	// at least the virtual size of the image; CDI adds the filesystem's overhead to the volume by itself.
+	//
+	// Exponents are not allowed: to parse 1e-2147483647 takes the API server and the operators minutes.
 	DiskSize *resource.Quantity `json:"diskSize,omitempty"`
 	// secretRef names a Secret in the same namespace with accessKeyId and secretKey (for http: basic
 	// authentication; for registry: user and password).
