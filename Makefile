@@ -6,7 +6,7 @@ SHELL := /bin/bash
 # KUBECONFIG in the environment is the user's own cluster: only `make e2e` may look at it.
 unexport KUBECONFIG
 
-.PHONY: help generate fmt tidy lint lint-wall test test-race fuzz bench demo e2e charts images verify clean
+.PHONY: help generate fmt tidy lint fix lint-wall test test-race fuzz bench demo e2e charts images verify clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ lint: $(addprefix lint-,$(MODULES)) ## Run the linters, with the wall around the
 
 lint-%:
 	scripts/lint.sh $*
+
+fix: ## Let the linters repair what they can
+	FIX=1 scripts/lint.sh
 
 lint-wall: ## Show that the linters refuse a clock, a client or a context in a pure package
 	scripts/test-lint-wall.sh

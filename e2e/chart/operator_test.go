@@ -81,7 +81,7 @@ func TestRights(t *testing.T) {
 
 	// The end of the leadership is part of what needs rights, too.
 	require.NoError(t, process.Terminate(20*time.Second))
-	for _, line := range strings.Split(log.String(), "\n") {
+	for line := range strings.SplitSeq(log.String(), "\n") {
 		assert.NotContains(t, strings.ToLower(line), "forbidden")
 	}
 }
