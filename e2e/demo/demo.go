@@ -66,7 +66,7 @@ func play(ctx context.Context, s *stage.Stage, out *screen.Screen) (claims.Run, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, playTimeout)
 	defer cancel()
-	out.Say("\nThe limit is 2 at once. Twelve images, two namespaces:\n")
+	out.Say("\nThe limit is 2 at once. Twelve images for two namespaces (e2e/demo/manifests, with the servers' addresses):\n")
 	if err := kubectl(ctx, s, out, "apply", "-f", folder); err != nil {
 		return claims.Run{}, err
 	}

@@ -78,11 +78,11 @@ func summarize(out *screen.Screen, run claims.Run, verdicts []claims.Verdict) {
 
 // keep shows what can be tried, and waits until ctx is done.
 func keep(ctx context.Context, s *stage.Stage, out *screen.Screen) {
-	command := s.Kubectl + " --kubeconfig " + s.Cluster.Kubeconfig
-	out.Say("\n%s\n", out.Style(bold, "Everything is still running; Ctrl-C ends it. The kubeconfig is"))
-	out.Say("  %s\n\nTo try, in another terminal:\n", s.Cluster.Kubeconfig)
-	out.Say("  %s get vmdi -A -o wide", command)
-	out.Say("  %s -n lab-a annotate vmdi ubuntu pelotech.ot/sync-requested-at=\"$(date)\" --overwrite", command)
-	out.Say("  %s -n %s get leases -l pelotech.ot/queue=disk-sync -w", command, chart.Namespace)
+	out.Say("\n%s\n", out.Style(bold, "Everything is still running; Ctrl-C ends it. In another terminal:"))
+	out.Say("  export KUBECONFIG=%s", s.Cluster.Kubeconfig)
+	out.Say("  alias kubectl=%s\n", s.Kubectl)
+	out.Say("  kubectl get vmdi -A -o wide")
+	out.Say("  kubectl -n lab-a annotate vmdi ubuntu pelotech.ot/sync-requested-at=\"$(date)\" --overwrite   # download it again")
+	out.Say("  kubectl -n %s get leases -l pelotech.ot/queue=disk-sync -w   # the slots, and who holds them", chart.Namespace)
 	<-ctx.Done()
 }

@@ -1,0 +1,75 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/e2e/chart"
+	"github.com/pelotech/open-terrain/e2e/demo/screen"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TestDemo runs what make demo runs, with a summary that has to hold.
+func TestDemo(t *testing.T) {
+	if os.Getenv("OT_E2E") == "existing" {
+		t.Skip("the demo is for a control plane of its own")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	dir := t.TempDir()
+	verdicts, err := Run(ctx, Options{Screen: screen.New(&out, os.Getenv), Dir: dir})
+	t.Log("\n" + out.String())
+	require.NoError(t, err)
+	require.Len(t, verdicts, 7)
+	for _, v := range verdicts {
+		assert.Empty(t, v.Faults, v.Claim)
+	}
+	for _, promised := range []string{"$ kubectl apply -f", `'{"data":{"concurrency":"4"}}'`, "lab-a/windows", "How they ended", "ChecksumMismatch"} {
+		assert.Contains(t, out.String(), promised)
+	}
+	assert.NotContains(t, out.String(), "\x1b", "no control codes where there is no terminal")
+}
+
+func TestACancelledDemoEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Run(ctx, Options{Screen: screen.New(io.Discard, os.Getenv), Dir: t.TempDir()})
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestManifestsAndCastAgree(t *testing.T) {
+	manifest, err := manifests.ReadFile("manifests/2-images.yaml")
+	require.NoError(t, err)
+	filled := fill(string(manifest), map[string]string{"IMAGES": "http://127.0.0.1:1", "BUCKET": "http://127.0.0.1:2"})
+	assert.NotContains(t, filled[strings.Index(filled, "apiVersion"):], "${", "every address is filled in")
+	objects, err := chart.Objects([]byte(filled))
+	require.NoError(t, err)
+	require.Len(t, objects, len(cast()))
+	for i, actor := range cast() {
+		image := &otv1alpha1.VMDiskImage{}
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, image))
+		assert.Equal(t, actor.namespace+"/"+actor.name, image.Namespace+"/"+image.Name)
+		assert.Equal(t, "http://127.0.0.1:1"+actor.path, atServer(image.Spec.URL, image.Spec.SourceType), actor.name)
+		if image.Spec.Checksum != "" {
+			name := image.Spec.URL[strings.LastIndex(image.Spec.URL, "/")+1:]
+			assert.Equal(t, "sha256:"+files()[name].SHA256(), image.Spec.Checksum, actor.name)
+		}
+	}
+}
+
+// atServer is the URL at the image server, or what stands for it where there is none.
+func atServer(url string, source otv1alpha1.SourceType) string {
+	if source == otv1alpha1.SourceHTTP {
+		return url
+	}
+	return "http://127.0.0.1:1"
+}
