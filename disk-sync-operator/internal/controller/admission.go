@@ -159,10 +159,10 @@ func (a *Admission) leaseFor(s step) *coordinationv1.Lease {
 	metav1.SetMetaDataLabel(&lease.ObjectMeta, v1alpha1.LabelSlot, v1alpha1.DiskSyncQueue)
 	lease.Spec.HolderIdentity, lease.Spec.AcquireTime = nil, nil
 	if s.to != "" {
-		lease.Spec.HolderIdentity = ptr.To(s.to)
-		lease.Spec.AcquireTime = ptr.To(metav1.NewMicroTime(a.now()))
+		lease.Spec.HolderIdentity = new(s.to)
+		lease.Spec.AcquireTime = new(metav1.NewMicroTime(a.now()))
 	}
-	lease.Spec.LeaseTransitions = ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
+	lease.Spec.LeaseTransitions = new(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
 	return lease
 }
 

@@ -11,13 +11,14 @@ import (
 
 // needs are the kinds of others that the operator cannot work without, and who brings them.
 var needs = []struct {
-	kind schema.GroupKind
-	from string
+	kind  schema.GroupKind
+	scope meta.RESTScope
+	from  string
 }{
-	{schema.GroupKind{Group: "cdi.kubevirt.io", Kind: "DataVolume"}, "the Containerized Data Importer (CDI)"},
-	{schema.GroupKind{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}, "the CSI external-snapshotter"},
-	{schema.GroupKind{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshotContent"}, "the CSI external-snapshotter"},
-	{schema.GroupKind{Group: "pelotech.ot", Kind: "VMDiskImage"}, "this operator's chart"},
+	{schema.GroupKind{Group: "cdi.kubevirt.io", Kind: "DataVolume"}, meta.RESTScopeNamespace, "the Containerized Data Importer (CDI)"},
+	{schema.GroupKind{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}, meta.RESTScopeNamespace, "the CSI external-snapshotter"},
+	{schema.GroupKind{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshotContent"}, meta.RESTScopeRoot, "the CSI external-snapshotter"},
+	{schema.GroupKind{Group: "pelotech.ot", Kind: "VMDiskImage"}, meta.RESTScopeNamespace, "this operator's chart"},
 }
 
 // Ready is a readiness check: not ready, with a message that names what to install, until every kind that is needed is

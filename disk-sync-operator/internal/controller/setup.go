@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -80,7 +79,7 @@ func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admissi
 		// The priority queue would change the order of starts; the other workers do not depend on any.
 		c, err := controller.New(part.name, mgr, controller.Options{
 			Reconciler: part.reconciler, MaxConcurrentReconciles: part.workers,
-			CacheSyncTimeout: unlimited, UsePriorityQueue: ptr.To(false),
+			CacheSyncTimeout: unlimited, UsePriorityQueue: new(false),
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, 30*time.Second),
 		})
 		if err != nil {

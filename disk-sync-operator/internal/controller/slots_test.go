@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 )
 
 // slotLease is slot i as version rv shows it.
@@ -16,7 +15,7 @@ func slotLease(i int, holder string, rv int) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
 	lease.Name, lease.UID, lease.ResourceVersion = v1alpha1.SlotName(i), "uid-"+types.UID(strconv.Itoa(i)), strconv.Itoa(rv)
 	if holder != "" {
-		lease.Spec.HolderIdentity = ptr.To(holder)
+		lease.Spec.HolderIdentity = new(holder)
 	}
 	return lease
 }

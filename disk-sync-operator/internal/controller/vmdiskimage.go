@@ -9,6 +9,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -80,15 +81,7 @@ func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin 
 
 // begins says that the decision starts a download.
 func begins(d plan.Decision) bool {
-	if d.Report.Starts {
-		return true
-	}
-	for _, action := range d.Actions {
-		if action == plan.CreateDataVolume {
-			return true
-		}
-	}
-	return false
+	return d.Report.Starts || slices.Contains(d.Actions, plan.CreateDataVolume)
 }
 
 // act carries out a decision: status first, then the children, then the slot.

@@ -38,13 +38,12 @@ func imageSources(mgr manager.Manager) []source.Source {
 				e.ObjectOld.Annotations[v1alpha1.AnnotationSyncRequestedAt] != e.ObjectNew.Annotations[v1alpha1.AnnotationSyncRequestedAt]
 		},
 	}
-	owner := func(ctx context.Context, obj metav1.Object) []reconcile.Request { return requestFor(obj) }
 	return []source.Source{
 		source.Kind(c, &v1alpha1.VMDiskImage{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.VMDiskImage]{}, wanted),
 		source.Kind(c, &cdiv1.DataVolume{}, handler.TypedEnqueueRequestsFromMapFunc(
-			func(ctx context.Context, dv *cdiv1.DataVolume) []reconcile.Request { return owner(ctx, dv) })),
+			func(_ context.Context, dv *cdiv1.DataVolume) []reconcile.Request { return requestFor(dv) })),
 		source.Kind(c, &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(
-			func(ctx context.Context, vs *snapshotv1.VolumeSnapshot) []reconcile.Request { return owner(ctx, vs) })),
+			func(_ context.Context, vs *snapshotv1.VolumeSnapshot) []reconcile.Request { return requestFor(vs) })),
 		source.Kind(c, &snapshotv1.VolumeSnapshotContent{}, handler.TypedEnqueueRequestsFromMapFunc(ofContent(reader))),
 		source.Kind(c, &corev1.PersistentVolumeClaim{}, handler.TypedEnqueueRequestsFromMapFunc(ofClaim(reader))),
 		source.Kind(c, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(ofImporter(reader))),

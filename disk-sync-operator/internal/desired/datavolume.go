@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
@@ -83,7 +82,7 @@ func storage(spec v1alpha1.VMDiskImageSpec) *cdiv1.StorageSpec {
 		},
 	}
 	if spec.VolumeMode != "" {
-		s.VolumeMode = ptr.To(spec.VolumeMode)
+		s.VolumeMode = new(spec.VolumeMode)
 	}
 	return s
 }

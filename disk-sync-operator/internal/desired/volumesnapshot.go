@@ -3,7 +3,6 @@ package desired
 import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
-	"k8s.io/utils/ptr"
 )
 
 // VolumeSnapshot is the snapshot of the image's volume, of the same name.
@@ -12,7 +11,7 @@ func VolumeSnapshot(image *v1alpha1.VMDiskImage) *snapshotv1.VolumeSnapshot {
 	return &snapshotv1.VolumeSnapshot{
 		ObjectMeta: meta,
 		Spec: snapshotv1.VolumeSnapshotSpec{
-			Source:                  snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: ptr.To(meta.Name)},
+			Source:                  snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: new(meta.Name)},
 			VolumeSnapshotClassName: optional(image.Spec.SnapshotClass),
 		},
 	}

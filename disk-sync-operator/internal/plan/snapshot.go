@@ -80,7 +80,7 @@ func artifact(s Snapshot, now time.Time) *v1alpha1.Artifact {
 		CompletedAt: metav1.NewTime(now),
 	}
 	if size := s.VolumeSnapshot.Status.RestoreSize; size != nil {
-		a.RestoreSize = ptr.To(size.DeepCopy())
+		a.RestoreSize = new(size.DeepCopy())
 	}
 	return a
 }
