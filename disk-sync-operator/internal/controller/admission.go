@@ -174,12 +174,12 @@ func (a *Admission) refresh(ctx context.Context, lease *coordinationv1.Lease, er
 	}
 	current := &coordinationv1.Lease{}
 	err = a.live.Get(ctx, client.ObjectKeyFromObject(lease), current)
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	switch {
 	case err == nil:
-		a.slots.observe(current)
+		a.learn(current)
 	case apierrors.IsNotFound(err):
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		a.slots.forget(lease)
 	}
 }

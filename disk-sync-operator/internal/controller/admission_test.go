@@ -106,6 +106,21 @@ func TestAnImageWithTwoSlotsGivesUpTheHigherOne(t *testing.T) {
 	assert.Empty(t, steps(a, 3))
 }
 
+func TestASlotThatComesUnawaresIsUsed(t *testing.T) {
+	a := hall(t)
+	var woken []string
+	a.wake = func(key types.NamespacedName) { woken = append(woken, key.Name) }
+	a.imageSeen(queuedImage("a", 0, 1))
+	a.imageSeen(queuedImage("b", 0, 2))
+	a.leaseSeen(slotLease(0, "ns/a/u-a", 10)) // we wrote it, and the answer got lost
+	assert.Equal(t, []string{"a"}, woken, "nobody else begins its attempt")
+	assert.Equal(t, []string{"1:  -> b"}, steps(a, 2), "a gets no second one")
+	a.leaseSeen(slotLease(0, "ns/c/u-c", 11)) // another leader took it away
+	assert.Equal(t, []string{"a", "a", "c"}, woken)
+	a.leaseSeen(slotLease(0, "ns/c/u-c", 12))
+	assert.Len(t, woken, 3, "no news")
+}
+
 func TestAReleaseIsForTheSlotThatIsHeldNow(t *testing.T) {
 	a := hall(t)
 	a.leaseSeen(slotLease(1, "ns/a/u-a", 1))

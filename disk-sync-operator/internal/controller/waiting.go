@@ -61,10 +61,31 @@ func (a *Admission) imageGone(image *v1alpha1.VMDiskImage) {
 
 // leaseSeen and leaseGone take in the Leases as they were watched.
 func (a *Admission) leaseSeen(lease *coordinationv1.Lease) {
-	a.mu.Lock()
-	a.slots.observe(lease)
-	a.mu.Unlock()
+	a.learn(lease)
 	a.poke()
+}
+
+// learn takes in a Lease as the API server has it. When its holder is news, another leader wrote it, or we did and never
+// got the answer: the new holder waits no longer, and nobody else would have it begin; the former one has lost its slot.
+func (a *Admission) learn(lease *coordinationv1.Lease) {
+	a.mu.Lock()
+	i, _ := slotNumber(lease.Name)
+	before := a.slots.holder(i)
+	a.slots.observe(lease)
+	after := a.slots.holder(i)
+	if after != "" {
+		a.waiting.Remove(after)
+		delete(a.fresh, after)
+	}
+	a.mu.Unlock()
+	if before == after {
+		return
+	}
+	for _, holder := range []string{before, after} {
+		if key, _, ok := parseHolder(holder); ok {
+			a.wake(key)
+		}
+	}
 }
 
 func (a *Admission) leaseGone(lease *coordinationv1.Lease) {
