@@ -36,6 +36,9 @@ func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now me
 	if report.Failure != nil {
 		failed(&st, report, now)
 	}
+	if report.Stage == plan.Failed && st.CompletedAt == nil { // no attempt is left, because the policy changed
+		st.NextAttemptTime, st.CompletedAt = nil, &now
+	}
 	if plan.StageOf(&image.Status) != report.Stage || changes(report) {
 		st.Message = message(&st, report, maxAttempts)
 	}
