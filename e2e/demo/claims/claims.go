@@ -4,7 +4,6 @@ package claims
 
 import (
 	"fmt"
-	"strings"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/demo/ledger"
@@ -68,8 +67,7 @@ func All(r Run) []Verdict {
 	return []Verdict{Limit(r), Raised(r), Order(r), Fenced(r), Downloads(r), Attempts(r), Ends(r)}
 }
 
-// replay gives look the state after each event, and the image that the event is about, if there is one, as it was
-// before.
+// replay has look see each event with the state after it, and returns the state at the end.
 func replay(r Run, look func(e history.Event, l *ledger.Ledger)) *ledger.Ledger {
 	l := ledger.New()
 	for _, e := range r.Events {
@@ -77,12 +75,4 @@ func replay(r Run, look func(e history.Event, l *ledger.Ledger)) *ledger.Ledger 
 		look(e, l)
 	}
 	return l
-}
-
-func names(images []string) string {
-	const most = 5
-	if len(images) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(images[:most], ", "), len(images)-most)
-	}
-	return strings.Join(images, ", ")
 }

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -77,13 +76,13 @@ func (s *story) image(name string, status otv1alpha1.VMDiskImageStatus) {
 func (s *story) slot(i int, holder string) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "sync-operator", Name: otv1alpha1.SlotName(i)}}
 	if holder != "" {
-		lease.Spec.HolderIdentity = ptr.To(otv1alpha1.SlotHolder(types.NamespacedName{Namespace: "lab", Name: holder}, types.UID("uid-"+holder)))
+		lease.Spec.HolderIdentity = new(otv1alpha1.SlotHolder(types.NamespacedName{Namespace: "lab", Name: holder}, types.UID("uid-"+holder)))
 	}
 	s.put(lease)
 }
 
 func volume(image string, attempt int, phase cdiv1.DataVolumePhase) *cdiv1.DataVolume {
-	owner := metav1.OwnerReference{Kind: "VMDiskImage", Name: image, UID: types.UID("uid-" + image), Controller: ptr.To(true)}
+	owner := metav1.OwnerReference{Kind: "VMDiskImage", Name: image, UID: types.UID("uid-" + image), Controller: new(true)}
 	dv := &cdiv1.DataVolume{ObjectMeta: meta(image), Status: cdiv1.DataVolumeStatus{Phase: phase}}
 	dv.UID, dv.OwnerReferences = types.UID("dv-"+image+strconv.Itoa(attempt)), []metav1.OwnerReference{owner}
 	return dv
@@ -110,7 +109,7 @@ func (s *story) begins(name string, slot int) {
 func (s *story) ends(name string, slot int) {
 	s.put(volume(name, 1, cdiv1.Succeeded))
 	s.slot(slot, "")
-	s.put(&snapshotv1.VolumeSnapshot{ObjectMeta: meta(name), Status: &snapshotv1.VolumeSnapshotStatus{ReadyToUse: ptr.To(true)}})
+	s.put(&snapshotv1.VolumeSnapshot{ObjectMeta: meta(name), Status: &snapshotv1.VolumeSnapshotStatus{ReadyToUse: new(true)}})
 	s.image(name, succeeded(name, 1))
 }
 

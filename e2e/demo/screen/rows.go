@@ -96,17 +96,18 @@ func (r Row) cells() []string {
 
 // Line is a row as one line of a log; empty cells are left out.
 func (r Row) Line() string {
-	text := fmt.Sprintf("%-18s %-12s", r.Image, r.Phase)
+	var parts strings.Builder
 	for _, part := range [][2]string{{"queue", r.Position}, {"try", r.Attempts}, {"slot", r.Slot}, {"progress", r.Progress}} {
 		if part[1] != "" {
-			text += " " + part[0] + " " + part[1] + ","
+			parts.WriteString(" " + part[0] + " " + part[1] + ",")
 		}
 	}
 	message := []rune(r.Message)
 	if len(message) > longest {
 		message = append(message[:longest], '…')
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(text, ",")+": "+string(message), ": ")
+	text := fmt.Sprintf("%-18s %-12s", r.Image, r.Phase) + strings.TrimSuffix(parts.String(), ",")
+	return strings.TrimSuffix(text+": "+string(message), ": ")
 }
 
 func colourOf(phase string) int {
