@@ -71,7 +71,7 @@ func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admissi
 		sources    []source.Source
 	}{
 		{"vmdiskimage", o.Workers, images, append(imageSources(mgr), &followed)},
-		{"start", 1, Starts{images}, []source.Source{&starts}},
+		{"start", 1, Starts{images}, append(servedSources(mgr), &starts)},
 		{"admission", 1, admission, append(admissionSources(mgr, admission), &rounds)},
 		{"policy", 1, policies, policySources(mgr)},
 	}

@@ -147,3 +147,14 @@ func admissionSources(mgr manager.Manager, a *Admission) []source.Source {
 func policySources(mgr manager.Manager) []source.Source {
 	return []source.Source{source.Kind(mgr.GetCache(), &corev1.ConfigMap{}, &handler.TypedEnqueueRequestForObject[*corev1.ConfigMap]{})}
 }
+
+// servedSources hold a controller back until the kinds of CDI and of the snapshotter are served. Otherwise its errors would
+// put its keys off for up to a quarter of an hour.
+func servedSources(mgr manager.Manager) []source.Source {
+	c := mgr.GetCache()
+	return []source.Source{
+		source.Kind(c, &cdiv1.DataVolume{}, handler.TypedFuncs[*cdiv1.DataVolume, reconcile.Request]{}),
+		source.Kind(c, &snapshotv1.VolumeSnapshot{}, handler.TypedFuncs[*snapshotv1.VolumeSnapshot, reconcile.Request]{}),
+		source.Kind(c, &snapshotv1.VolumeSnapshotContent{}, handler.TypedFuncs[*snapshotv1.VolumeSnapshotContent, reconcile.Request]{}),
+	}
+}
