@@ -80,8 +80,11 @@ func (r *Images) create(ctx context.Context, s plan.Snapshot, child client.Objec
 	if !ok {
 		return err
 	}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(child), existing); err != nil {
-		return fmt.Errorf("look at the existing %s: %w", child.GetName(), err)
+	switch found := r.live.Get(ctx, client.ObjectKeyFromObject(child), existing); {
+	case apierrors.IsNotFound(found): // try again: it may have been one that sends us no event
+		return fmt.Errorf("the former %s has just gone: %w", child.GetName(), err)
+	case found != nil:
+		return fmt.Errorf("look at the existing %s: %w", child.GetName(), found)
 	}
 	owner := metav1.GetControllerOf(existing)
 	switch {
