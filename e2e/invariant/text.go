@@ -70,14 +70,21 @@ func Excerpt(events []history.Event, v Violation, n int) string {
 		if e.Revision > v.Event.Revision {
 			break
 		}
-		switch latest(e).(type) {
-		case *otv1alpha1.VMDiskImage, *cdiv1.DataVolume, *coordinationv1.Lease, *snapshotv1.VolumeSnapshot, *corev1.Pod:
+		if telling(e) {
 			lines = append(lines, Line(e))
-		case *corev1.ConfigMap:
-			if e.Name == otv1alpha1.PolicyConfigMapName {
-				lines = append(lines, Line(e))
-			}
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func telling(e history.Event) bool {
+	switch latest(e).(type) {
+	case *otv1alpha1.VMDiskImage, *cdiv1.DataVolume, *snapshotv1.VolumeSnapshot, *corev1.Pod:
+		return true
+	case *coordinationv1.Lease:
+		return strings.HasPrefix(e.Name, otv1alpha1.DiskSyncSlotPrefix)
+	case *corev1.ConfigMap:
+		return e.Name == otv1alpha1.PolicyConfigMapName
+	}
+	return false
 }
