@@ -25,6 +25,8 @@ type Options struct {
 	Settled time.Duration
 	// Operator is the path of an operator's executable; empty means that the one in the tree is built.
 	Operator string
+	// Profiles is a folder for CPU profiles, taken under the same load once more; empty means none.
+	Profiles string
 	// FloorArgs are further flags of the floor.
 	FloorArgs []string
 	// Log is told what goes on.
@@ -121,6 +123,11 @@ func (s *session) run(ctx context.Context, name arm.Name, load arm.Load, after f
 		return err
 	}
 	s.add(run)
+	if s.Profiles != "" {
+		if err := lab.Profile(ctx, s.Profiles); err != nil {
+			return err
+		}
+	}
 	return after(ctx, lab)
 }
 

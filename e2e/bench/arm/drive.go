@@ -1,14 +1,9 @@
 package arm
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"time"
 
@@ -17,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 )
 
 // Drive is one load, from the first create to the last Succeeded.
@@ -53,7 +47,6 @@ func (l *Lab) Drive(ctx context.Context, prefix string, images int) (Drive, erro
 	if err != nil {
 		return Drive{}, err
 	}
-	defer succeeded.Close()
 	before := l.usage()
 	d.Began = time.Now()
 	var both errgroup.Group
@@ -63,7 +56,7 @@ func (l *Lab) Drive(ctx context.Context, prefix string, images int) (Drive, erro
 		return err
 	})
 	both.Go(func() error {
-		err := await(succeeded, images)
+		err := l.await(ctx, succeeded, prefix, images)
 		d.Ended = time.Now()
 		return err
 	})
@@ -75,7 +68,7 @@ func (l *Lab) Drive(ctx context.Context, prefix string, images int) (Drive, erro
 		}
 	}()
 	if err := both.Wait(); err != nil {
-		return d, errors.Join(fmt.Errorf("drive %s: %w", l.Name, err), context.Cause(ctx), l.subject.alive())
+		return d, errors.Join(fmt.Errorf("drive %s: %w", l.Name, err), context.Cause(ctx), l.subject.alive(), l.lastWords())
 	}
 	d.CPU = l.usage()
 	for name, used := range before {
@@ -131,52 +124,4 @@ func image(prefix string, i int) *otv1alpha1.VMDiskImage {
 			DiskSize: resource.MustParse("24Gi"), SnapshotClass: snapshotClass,
 		},
 	}
-}
-
-// watch is the stream of changes of all images, unread: decoding them all would cost more than the floor does.
-func (l *Lab) watch(ctx context.Context, from string) (io.ReadCloser, error) {
-	config := rest.CopyConfig(l.cluster.Config)
-	config.UserAgent = "bench"
-	transport, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	server, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return nil, err
-	}
-	path := server.JoinPath("apis", otv1alpha1.SchemeGroupVersion.String(), "vmdiskimages").String()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path+"?watch=1&timeoutSeconds=36000&resourceVersion="+from, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := transport.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, errors.Join(fmt.Errorf("watch the images: %s", response.Status), response.Body.Close())
-	}
-	return response.Body, nil
-}
-
-// await reads a stream until so many different images have Succeeded.
-func await(stream io.Reader, images int) error {
-	succeeded := map[string]bool{}
-	lines := bufio.NewReaderSize(stream, 1<<20)
-	for len(succeeded) < images {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return fmt.Errorf("%d of %d images have Succeeded: %w", len(succeeded), images, err)
-		}
-		if !bytes.Contains(line, []byte(`"phase":"Succeeded"`)) {
-			continue
-		}
-		var change struct{ Object metav1.PartialObjectMetadata }
-		if err := json.Unmarshal(line, &change); err != nil {
-			return err
-		}
-		succeeded[string(change.Object.UID)] = true
-	}
-	return nil
 }

@@ -161,6 +161,15 @@ func (l *Lab) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(l.dir))...)
 }
 
+// lastWords of the program, for an error.
+func (l *Lab) lastWords() error {
+	raw, err := os.ReadFile(l.log.Name())
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("its last words: %s", raw[max(0, len(raw)-1000):])
+}
+
 // scratch is a folder in memory, where there is one.
 func scratch() string {
 	const shm = "/dev/shm"

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -82,22 +83,28 @@ func (f *floor) run(ctx context.Context, workers int) error {
 	}
 }
 
-// follow passes on every object that appears or changes.
+// follow passes on every object that appears or changes. The API server drops watchers that are slow for a moment: the
+// watch goes on where it ended.
 func (f *floor) follow(ctx context.Context, list client.ObjectList, seen func(client.Object)) error {
-	changes, err := f.client.Watch(ctx, list)
-	if err != nil {
-		return err
-	}
-	defer changes.Stop()
-	for change := range changes.ResultChan() {
-		switch object, is := change.Object.(client.Object); {
-		case change.Type == watch.Error:
-			return errors.New("watch: the API server sent an error")
-		case is && change.Type != watch.Deleted:
-			seen(object)
+	version := ""
+	for ctx.Err() == nil {
+		options := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}}
+		changes, err := f.client.Watch(ctx, list, options)
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", list, err)
+		}
+		for change := range changes.ResultChan() {
+			object, is := change.Object.(client.Object)
+			if change.Type == watch.Error || !is {
+				return fmt.Errorf("watch %T: %w", list, apierrors.FromObject(change.Object))
+			}
+			version = object.GetResourceVersion()
+			if change.Type == watch.Added || change.Type == watch.Modified {
+				seen(object)
+			}
 		}
 	}
-	return errors.New("a watch has ended")
+	return ctx.Err()
 }
 
 func (f *floor) imageSeen(object client.Object) {

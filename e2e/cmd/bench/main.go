@@ -28,6 +28,7 @@ func main() {
 	flag.IntVar(&o.Images, "images", 10000, "images of the row many")
 	flag.DurationVar(&o.Settled, "settled", time.Minute, "how long the settled operator is watched")
 	flag.StringVar(&o.Operator, "operator", "", "an operator's executable; built from the tree when empty")
+	flag.StringVar(&o.Profiles, "profiles", "", "folder for CPU profiles of the operator and the API server, taken under each row's load once more")
 	merge := flag.Bool("floor-merge-patch", false, "have the floor write statuses by merge patch, not by server-side apply as the operator does")
 	flag.Parse()
 	if rows != "" {
