@@ -2,8 +2,7 @@ package sim_test
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -34,15 +33,6 @@ var (
 	cluster *harness.Cluster
 )
 
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
 func run(m *testing.M) (code int, err error) {
 	ctrllog.SetLogger(logr.Discard())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -50,7 +40,7 @@ func run(m *testing.M) (code int, err error) {
 	if cluster, err = harness.Start(ctx, harness.Options{}); err != nil {
 		return 1, err
 	}
-	defer cluster.Stop()
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	if cl, err = cluster.Client("test"); err != nil {
 		return 1, err
 	}

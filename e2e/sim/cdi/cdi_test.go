@@ -2,6 +2,7 @@ package cdi_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -50,16 +51,6 @@ var (
 	uidRegex = regexp.MustCompile(`(prime|pvc)-[0-9a-f-]{36}`)
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
 func run(m *testing.M) (code int, err error) {
 	ctrllog.SetLogger(logr.Discard())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -67,7 +58,7 @@ func run(m *testing.M) (code int, err error) {
 	if cluster, err = harness.Start(ctx, harness.Options{}); err != nil {
 		return 1, err
 	}
-	defer cluster.Stop()
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	if cl, err = cluster.Client("test"); err != nil {
 		return 1, err
 	}

@@ -30,23 +30,13 @@ func (s *Server) serveImage(w http.ResponseWriter, r *http.Request) {
 	mode, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch mode {
 	case "status":
-		code, err := strconv.Atoi(strings.Split(rest, "/")[0])
-		if err != nil || code < 100 || code > 999 {
-			code = http.StatusBadRequest
-		}
-		s.fail(w, r, code)
+		s.fail(w, r, statusOf(rest))
 	case "hang":
-		select {
-		case <-r.Context().Done():
-		case <-s.closing:
-		}
+		s.wait(r, nil)
 	case "gate":
 		name, file, _ := strings.Cut(rest, "/")
-		select {
-		case <-s.gate(name):
+		if s.wait(r, s.gate(name)) {
 			s.serveFile(w, r, "ok", file)
-		case <-r.Context().Done():
-		case <-s.closing:
 		}
 	case "loop":
 		time.Sleep(loopPause)
@@ -58,39 +48,43 @@ func (s *Server) serveImage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, mode, rest string) {
-	a := answer{contentType: "application/octet-stream", ranges: mode != "noranges", cutAfter: -1}
-	n, name := 0, rest
-	switch mode {
-	case "failfirst", "slow", "cut", "short":
-		number, file, _ := strings.Cut(rest, "/")
-		var err error
-		if n, err = strconv.Atoi(number); err != nil || n < 0 {
-			s.fail(w, r, http.StatusBadRequest)
-			return
-		}
-		name = file
-	case "auth":
-		if name = authorized(r, rest); name == "" {
-			w.Header().Set("WWW-Authenticate", `Basic realm="images"`)
-			s.fail(w, r, http.StatusUnauthorized)
-			return
-		}
-	case "ok", "noranges":
-	default:
-		s.fail(w, r, http.StatusNotFound)
-		return
+func statusOf(path string) int {
+	code, err := strconv.Atoi(strings.Split(path, "/")[0])
+	if err != nil || code < 100 || code > 999 {
+		return http.StatusBadRequest
 	}
-	if mode == "failfirst" && s.Of(r.URL.Path).Requests <= n {
-		s.fail(w, r, http.StatusServiceUnavailable)
-		return
+	return code
+}
+
+// wait returns true when the gate opens, false when the request or the server ends before.
+func (s *Server) wait(r *http.Request, gate <-chan struct{}) bool {
+	select {
+	case <-gate:
+		return true
+	case <-r.Context().Done():
+	case <-s.closing:
+	}
+	return false
+}
+
+// serveFile serves a file, or a failure on the way to it.
+func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, mode, rest string) {
+	n, name, code := locate(r, mode, rest)
+	if code == http.StatusOK && mode == "failfirst" && s.Of(r.URL.Path).Requests <= n {
+		code = http.StatusServiceUnavailable
 	}
 	body, ok := s.content(name)
-	if !ok {
-		s.fail(w, r, http.StatusNotFound)
+	if code == http.StatusOK && !ok {
+		code = http.StatusNotFound
+	}
+	if code != http.StatusOK {
+		if code == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Basic realm="images"`)
+		}
+		s.fail(w, r, code)
 		return
 	}
-	a.body = body
+	a := answer{body: body, contentType: "application/octet-stream", ranges: mode != "noranges", cutAfter: -1}
 	switch mode {
 	case "slow":
 		a.rate = max(1, n)
@@ -100,6 +94,28 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, mode, rest st
 		a.body = body[:min(n, len(body))]
 	}
 	s.send(w, r, a)
+}
+
+// locate takes a path apart into a number, where its mode has one, and the file's name; code is 200 when that makes sense.
+func locate(r *http.Request, mode, rest string) (n int, name string, code int) {
+	switch mode {
+	case "ok", "noranges":
+		return 0, rest, http.StatusOK
+	case "failfirst", "slow", "cut", "short":
+		number, file, _ := strings.Cut(rest, "/")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return 0, "", http.StatusBadRequest
+		}
+		return n, file, http.StatusOK
+	case "auth":
+		if name := authorized(r, rest); name != "" {
+			return 0, name, http.StatusOK
+		}
+		return 0, "", http.StatusUnauthorized
+	default:
+		return 0, "", http.StatusNotFound
+	}
 }
 
 // authorized returns the file of the path U/P/F if the request carries user U and password P, else "".
@@ -165,18 +181,18 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, body []byte, rat
 			return false
 		}
 		body = body[n:]
-		if rate == 0 || len(body) == 0 {
-			continue
-		}
-		select {
-		case <-time.After(slowTick):
-		case <-r.Context().Done():
-			return false
-		case <-s.closing:
+		if rate > 0 && len(body) > 0 && !s.wait(r, tick()) {
 			return false
 		}
 	}
 	return true
+}
+
+// tick is open after a moment.
+func tick() <-chan struct{} {
+	c := make(chan struct{})
+	time.AfterFunc(slowTick, func() { close(c) })
+	return c
 }
 
 // parseRange understands one range of the form bytes=A-B or bytes=A-.

@@ -87,7 +87,7 @@ func (s *Server) URL(bucket, key string) string {
 	return "http://" + s.listener.Addr().String() + "/" + bucket + "/" + key
 }
 
-// AccessKey and SecretKey that the server accepts.
+// Keys are the access key and the secret key that the server accepts.
 func (s *Server) Keys() (accessKey, secretKey string) {
 	return s.options.AccessKey, s.options.SecretKey
 }

@@ -37,8 +37,7 @@ func (s *Simulator) reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, nil
 	}
 	wait, err := s.take(ctx, snapshot.DeepCopy())
-	var f failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[failure](err); ok {
 		return reconcile.Result{}, errors.Join(err, s.showFailure(ctx, request.NamespacedName, f))
 	}
 	if apierrors.IsNotFound(err) { // the snapshot went in between

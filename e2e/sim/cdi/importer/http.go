@@ -76,7 +76,7 @@ func (r *Request) httpClient() (*http.Client, error) {
 	if len(r.CAs) > 0 {
 		pool, err := x509.SystemCertPool()
 		if err != nil {
-			return nil, fmt.Errorf("Error getting system certs: %w", err) //nolint:staticcheck // CDI's words
+			return nil, fmt.Errorf("Error getting system certs: %w", err)
 		}
 		for _, ca := range r.CAs {
 			pool.AppendCertsFromPEM(ca)

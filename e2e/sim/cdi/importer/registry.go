@@ -49,7 +49,7 @@ func (r *Request) copyDisk(ctx context.Context) error {
 	}
 	layers, err := image.Layers()
 	if err != nil {
-		return fmt.Errorf("Error retrieving image: %w", err) //nolint:staticcheck // CDI's words
+		return fmt.Errorf("Error retrieving image: %w", err)
 	}
 	for _, layer := range layers {
 		found, err := r.takeFrom(layer)
@@ -64,21 +64,21 @@ func (r *Request) copyDisk(ctx context.Context) error {
 func (r *Request) takeFrom(layer v1.Layer) (bool, error) {
 	content, err := layer.Uncompressed()
 	if err != nil {
-		return false, nil //nolint:nilerr // see above
+		return false, nil
 	}
 	defer content.Close()
 	files := tar.NewReader(content)
 	for {
 		header, err := files.Next()
 		if err != nil {
-			return false, nil //nolint:nilerr // see above
+			return false, nil
 		}
 		file := strings.TrimPrefix(header.Name, "./")
 		if !strings.HasPrefix(file, diskFolder) || header.Typeflag == tar.TypeDir {
 			continue
 		}
 		if err := r.save(io.Reader(files), nil); err != nil {
-			return false, fmt.Errorf("Error copying file: %w", err) //nolint:staticcheck // CDI's words
+			return false, fmt.Errorf("Error copying file: %w", err)
 		}
 		return true, nil
 	}

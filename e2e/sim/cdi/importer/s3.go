@@ -28,7 +28,7 @@ func importS3(ctx context.Context, r *Request) error {
 	bucket, key, _ := strings.Cut(strings.Trim(endpoint.Path, "/"), "/")
 	client, err := r.httpClient()
 	if err != nil {
-		return connectError{SourceS3, fmt.Errorf("Error creating http client for s3: %w", err)} //nolint:staticcheck // CDI's words
+		return connectError{SourceS3, fmt.Errorf("Error creating http client for s3: %w", err)}
 	}
 	defer client.CloseIdleConnections()
 	if r.AccessKey == "" || r.SecretKey == "" {
@@ -74,8 +74,7 @@ func oldStyle(err error) string {
 	var api smithy.APIError
 	var response *awshttp.ResponseError
 	if !errors.As(err, &api) || !errors.As(err, &response) {
-		var send *smithy.OperationError
-		if errors.As(err, &send) {
+		if send, ok := errors.AsType[*smithy.OperationError](err); ok {
 			err = send.Err
 		}
 		return "RequestError: send request failed\ncaused by: " + err.Error()

@@ -95,14 +95,19 @@ func (v *View) observeContainer(pod *corev1.Pod, c corev1.ContainerStatus) {
 	case state.Waiting != nil:
 		v.SetRunning("false", state.Waiting.Reason, state.Waiting.Message)
 	case state.Terminated != nil:
-		message, ok := goodEnd(pod)
-		if !ok {
-			v.SetFailure(state.Terminated.Reason, state.Terminated.Message)
-		} else if message.ScratchSpaceRequired {
-			v.SetRunning("false", ReasonScratch, MessageScratch)
-		} else {
-			v.SetRunning("false", state.Terminated.Reason, message.Message)
-		}
+		v.observeEnd(pod, state.Terminated)
+	}
+}
+
+func (v *View) observeEnd(pod *corev1.Pod, ended *corev1.ContainerStateTerminated) {
+	message, ok := goodEnd(pod)
+	switch {
+	case !ok:
+		v.SetFailure(ended.Reason, ended.Message)
+	case message.ScratchSpaceRequired:
+		v.SetRunning("false", ReasonScratch, MessageScratch)
+	default:
+		v.SetRunning("false", ended.Reason, message.Message)
 	}
 }
 
