@@ -10,29 +10,30 @@ import (
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// failureTable is closed: the first line whose pattern is in CDI's message, with quoted parts taken out, gives
+// failureTable is closed: the first line whose pattern is in CDI's message, with names taken out, gives
 // the reason. The messages are CDI v1.65's, those of its S3 and registry clients, and Kubernetes' own.
 var failureTable = []struct {
 	pattern *regexp.Regexp
 	reason  v1alpha1.FailureReason
 }{
-	{regexp.MustCompile(`(?i)checksum`), v1alpha1.FailureChecksumMismatch},
-	{regexp.MustCompile(`DataVolume too small to contain image|Virtual image size .* is larger than`), v1alpha1.FailureDiskTooSmall},
+	{regexp.MustCompile(`checksum (mismatch|validation failed)|invalid checksum|ChecksumError`), v1alpha1.FailureChecksumMismatch},
+	{regexp.MustCompile(`DataVolume too small to contain image|(?i)virtual image size .* is larger than`), v1alpha1.FailureDiskTooSmall},
+	{regexp.MustCompile(`(?s)Unable to convert source data to target format.*(Input/output error|signal: )`), v1alpha1.FailureUnknown},
 	{regexp.MustCompile(`Invalid format|could not process image header|invalid backing file|[Bb]acking file|Failed to find VM disk image file|Unable to convert source data to target format`), v1alpha1.FailureInvalidFormat},
 	{regexp.MustCompile(`exceeded quota|ErrExceededQuota`), v1alpha1.FailureQuotaExceeded},
 	{regexp.MustCompile(`got (404|410)\b|NoSuchKey|NoSuchBucket|(?i)manifest unknown|name unknown|NotFound: Not Found|status code: 404`), v1alpha1.FailureSourceNotFound},
 	{regexp.MustCompile(`got (401|403|407)\b|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|EmptyStaticCreds|status code: 40[13]|(?i)unauthorized|authentication required|access denied|access to the resource is denied`), v1alpha1.FailureAccessDenied},
-	{regexp.MustCompile(`x509:|tls: |(?i)certificate`), v1alpha1.FailureTLSFailed},
-	{regexp.MustCompile(`got (408|425|429|5\d\d)\b|connection refused|connection reset|no such host|unexpected EOF|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|dial tcp|HTTP request errored|RequestError|server closed|status code: 5\d\d`), v1alpha1.FailureUnreachable},
+	{regexp.MustCompile(`x509: |tls: `), v1alpha1.FailureTLSFailed},
+	{regexp.MustCompile(`got (408|425|429|5\d\d)\b|connection refused|connection reset|no such host|unexpected EOF|i/o timeout|TLS handshake timeout|unexpected HTTP status: 5\d\d|network is unreachable|no route to host|dial tcp|HTTP request errored|RequestError|server closed|status code: 5\d\d`), v1alpha1.FailureUnreachable},
 	{regexp.MustCompile(`(secret|configmap).* not found`), v1alpha1.FailureSecretMissing},
 }
 
-// quoted parts hold what users wrote (URLs, names): they must not decide anything.
-var quoted = regexp.MustCompile(`"[^"]*"`)
+// named are the parts that hold what users wrote (URLs, names of hosts and images): they must not decide anything.
+var named = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[a-z][a-z0-9+.-]*://[^\s,]+|(lookup|container registry) \S+|reading manifest \S+ in \S+`)
 
 // ReasonOf classifies an error message.
 func ReasonOf(message string) v1alpha1.FailureReason {
-	bare := quoted.ReplaceAllString(message, `""`)
+	bare := named.ReplaceAllString(message, `""`)
 	for _, line := range failureTable {
 		if line.pattern.MatchString(bare) {
 			return line.reason

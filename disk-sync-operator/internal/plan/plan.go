@@ -99,6 +99,8 @@ type Report struct {
 	Progress string
 	// Waits says what the attempt is waiting for, in the words of CDI, the kubelet or the snapshotter.
 	Waits string
+	// Quiet leaves status' words as they are: something is tried again, and its outcome is not known yet.
+	Quiet bool
 	// Artifact is set when the image has become ready.
 	Artifact *v1alpha1.Artifact
 }

@@ -20,10 +20,20 @@ func enter(s Snapshot, now time.Time) Decision {
 // queued waits for a slot.
 func queued(s Snapshot, now time.Time) Decision {
 	report := unchanged(s, Queued)
-	if s.Slot == "" {
+	switch {
+	case complete(s):
+		report.Stage, report.Artifact = Succeeded, artifact(s, now)
+		return Decision{Report: report, ReleaseSlot: s.Slot != ""}
+	case s.Slot == "":
 		return cleanUp(s, Decision{Report: report})
 	}
 	return start(s, report, now)
+}
+
+// complete says that all of the revision is there already: the spec went back to one that had succeeded.
+func complete(s Snapshot) bool {
+	return volumeReady(s) && owned(s, s.DataVolume) && s.DataVolume.DeletionTimestamp == nil &&
+		s.VolumeSnapshot != nil && owned(s, s.VolumeSnapshot) && snapshotReady(s)
 }
 
 // start begins the next attempt, unless a former DataVolume is in its way.
@@ -40,17 +50,28 @@ func start(s Snapshot, report Report, _ time.Time) Decision {
 	return d
 }
 
-// supersede ends what is under way for a revision that the spec asks for no longer; then the new one enters.
+// supersede ends what is under way for a revision that the spec asks for no longer; then the new one enters. The
+// artifact stays, and a slot that its sync still holds is given up first: the new revision waits for its turn.
 func supersede(s Snapshot, stage Stage, now time.Time) Decision {
 	artifact := s.Image.Status.Artifact
 	kept := artifact != nil && artifact.Revision == s.Image.Status.Revision
-	if kept {
+	switch {
+	case kept && s.Slot != "":
+		return Decision{Report: unchanged(s, stage), ReleaseSlot: true}
+	case kept, s.Slot == "" && !remains(s):
 		return enter(s, now)
 	}
-	if s.DataVolume == nil && s.Slot == "" {
-		return enter(s, now)
+	report := unchanged(s, stage)
+	if s.DataVolume != nil && owned(s, s.DataVolume) {
+		report.AttemptUID = s.DataVolume.UID // the attempt has had its download, should the spec go back
 	}
-	return cleanUp(s, Decision{Report: unchanged(s, stage)})
+	return cleanUp(s, Decision{Report: report})
+}
+
+// remains says that there are children of the image which have to go, or are going.
+func remains(s Snapshot) bool {
+	return (s.DataVolume != nil && owned(s, s.DataVolume)) ||
+		(s.VolumeSnapshot != nil && owned(s, s.VolumeSnapshot) && s.VolumeSnapshot.DeletionTimestamp == nil)
 }
 
 // backingOff waits until nothing is left of the failed attempt and its time has come; then the image goes to the

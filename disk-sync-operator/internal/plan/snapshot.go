@@ -24,9 +24,9 @@ func snapshotting(s Snapshot, set Settings, now time.Time) Decision {
 	case !volumeReady(s):
 		return fail(s, set, now, v1alpha1.FailureUnknown, "its volume was deleted or lost before there was a snapshot of it")
 	case s.Refusal != "":
-		d.Report.Waits, d.WakeAt = s.Refusal, now.Add(refusalRetry) // a quota that is raised is no event of ours
+		d.Report.Waits, d.WakeAt = clip(s.Refusal), now.Add(refusalRetry) // a quota that is raised is no event of ours
 	case vs == nil:
-		d.Actions = []Action{CreateSnapshot}
+		d.Actions, d.Report.Quiet = []Action{CreateSnapshot}, true
 	case orphan(s, vs):
 		d.Report.Waits = fmt.Sprintf("the VolumeSnapshot %s of a deleted image of the same name must go first", vs.Name)
 	case !owned(s, vs):

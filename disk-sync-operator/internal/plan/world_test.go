@@ -33,14 +33,13 @@ type world struct {
 	now  time.Time
 	set  plan.Settings
 
-	image   *v1alpha1.VMDiskImage
-	slot    string
-	seen    types.UID
-	dv      *cdiv1.DataVolume
-	claim   *corev1.PersistentVolumeClaim
-	vs      *snapshotv1.VolumeSnapshot
-	content *snapshotv1.VolumeSnapshotContent
-	refusal string // what the API server has against children
+	image *v1alpha1.VMDiskImage
+	slot  string
+	seen  types.UID
+	children
+	name    string              // of the children that are looked at
+	others  map[string]children // of other revisions
+	refusal string              // what the API server has against children
 
 	uids    int
 	created map[string]int // DataVolumes by revision
@@ -51,8 +50,24 @@ type world struct {
 	lines   []string
 }
 
+// children of one revision.
+type children struct {
+	dv      *cdiv1.DataVolume
+	claim   *corev1.PersistentVolumeClaim
+	vs      *snapshotv1.VolumeSnapshot
+	content *snapshotv1.VolumeSnapshotContent
+}
+
+// focus looks at the children of the revision that comes next.
+func (w *world) focus() {
+	if child := v1alpha1.ChildName(w.image.Name, plan.Revision(w.image)); child != w.name {
+		w.others[w.name] = w.children
+		w.children, w.name = w.others[child], child
+	}
+}
+
 func newWorld(fail func(string, ...any), mods ...apitest.ImageMod) *world {
-	w := &world{fail: fail, now: epoch, image: apitest.Image("a", mods...), created: map[string]int{}, uids: 1}
+	w := &world{fail: fail, now: epoch, image: apitest.Image("a", mods...), created: map[string]int{}, others: map[string]children{}, uids: 1}
 	w.set = plan.Settings{Policy: policy.Default(), ProgressInterval: 10 * time.Second}
 	w.most = w.set.Policy.MaxAttempts()
 	return w
@@ -68,16 +83,14 @@ func (w *world) transcript() string { return strings.Join(w.lines, "\n") + "\n" 
 // snapshot is what the operator's caches show.
 func (w *world) snapshot() plan.Snapshot {
 	s := plan.Snapshot{Image: w.image.DeepCopy(), Slot: w.slot, Tail: w.rv(), Ahead: 2}
-	child := v1alpha1.ChildName(w.image.Name, plan.Revision(w.image))
-	if w.dv != nil && w.dv.Name == child {
+	w.focus()
+	if w.dv != nil {
 		s.DataVolume, s.Claim = w.dv.DeepCopy(), w.claim.DeepCopy()
 		if w.dv.Annotations[v1alpha1.AnnotationAttempt] == strconv.Itoa(int(w.image.Status.Attempts)) && w.dv.Status.Phase != cdiv1.Succeeded {
 			w.seen = w.dv.UID
 		}
 	}
-	if w.vs != nil && w.vs.Name == child {
-		s.VolumeSnapshot, s.Content = w.vs.DeepCopy(), w.content.DeepCopy()
-	}
+	s.VolumeSnapshot, s.Content = w.vs.DeepCopy(), w.content.DeepCopy()
 	s.SeenUID = w.seen
 	return s
 }
@@ -156,7 +169,7 @@ func (w *world) writeStatus(s plan.Snapshot, next v1alpha1.VMDiskImageStatus) {
 	if stage == plan.Syncing && w.slot == "" {
 		w.fail("Syncing is written without a slot")
 	}
-	if stage == plan.Succeeded && !w.complete() {
+	if stage == plan.Succeeded && plan.StageOf(&w.image.Status) != stage && !w.complete() {
 		w.fail("Succeeded is written without all of it being there")
 	}
 	if next.Phase != v1alpha1.PhaseOf(next.Conditions) {
@@ -169,7 +182,11 @@ func (w *world) writeStatus(s plan.Snapshot, next v1alpha1.VMDiskImageStatus) {
 		w.fail("%d conditions instead of four", len(next.Conditions))
 	}
 	before := w.image.Status
+	if before.Revision != next.Revision {
+		w.created[next.Revision] = 0 // a change of the spec begins anew
+	}
 	w.image.Status = next
+	w.focus()
 	w.touch()
 	w.line("status", "%s/%s%s: %s", next.Phase, stage, shown(next.Progress), next.Message)
 	if event, is := status.EventOf(&before, &next); is {
@@ -188,6 +205,10 @@ func (w *world) complete() bool {
 func (w *world) act(action plan.Action) {
 	w.line("operator", "%s", action)
 	stage := plan.StageOf(&w.image.Status)
+	deletes := action == plan.DeleteDataVolume || action == plan.DeleteSnapshot
+	if artifact := w.image.Status.Artifact; deletes && artifact != nil && artifact.DataVolume == w.name {
+		w.fail("%s of the artifact that virtual machines clone from", action)
+	}
 	switch action {
 	case plan.CreateDataVolume:
 		w.create(stage)
@@ -239,6 +260,11 @@ func (w *world) uid(kind string) types.UID {
 func (w *world) release() {
 	if w.dv != nil && w.dv.Status.Phase != cdiv1.Succeeded {
 		w.fail("the slot is released and the DataVolume is neither Succeeded nor gone")
+	}
+	for name, c := range w.others {
+		if c.dv != nil && c.dv.Status.Phase != cdiv1.Succeeded {
+			w.fail("the slot is released and the DataVolume %s is neither Succeeded nor gone", name)
+		}
 	}
 	w.line("operator", "releases the slot")
 	w.slot, w.seen = "", ""

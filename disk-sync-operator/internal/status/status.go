@@ -53,7 +53,7 @@ func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now me
 // hold what was true when they were written (a position, a limit), and are not rewritten while others come and go.
 func changes(report plan.Report) bool {
 	running := report.Stage == plan.Syncing || report.Stage == plan.Snapshotting
-	return running || report.Waits != "" || report.Ticket != 0 || report.Starts || report.Failure != nil
+	return (running && !report.Quiet) || report.Waits != "" || report.Ticket != 0 || report.Starts || report.Failure != nil
 }
 
 // forget drops what belongs to a former revision; the artifact and the references stay.
