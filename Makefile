@@ -47,7 +47,8 @@ bench: ## Measure against the floor: a table, and e2e/bench/results.json (BENCH_
 	scripts/with-assets.sh e2e go run ./cmd/bench $(BENCH_ARGS)
 
 demo: ## A dozen images through the queue, live (KEEP=1 leaves it running)
-	KEEP=$(KEEP) scripts/with-assets.sh e2e go run ./cmd/demo $(DEMO_ARGS)
+	@echo "Building the demo (the first time, all of it is compiled: some minutes) ..."
+	@KEEP=$(KEEP) scripts/with-assets.sh e2e go run ./cmd/demo $(DEMO_ARGS)
 
 e2e: ## The disk scenarios on a real cluster: make e2e KUBECONFIG=/path/to/kubeconfig
 	scripts/e2e.sh "$(KUBECONFIG)"
