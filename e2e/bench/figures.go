@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pelotech/open-terrain/e2e/bench/arm"
@@ -193,20 +195,15 @@ func times(runs []arm.Run) string {
 
 // levels are the worst of all rounds; a level that the arm does not use is a dash.
 func levels(runs []arm.Run, of func(arm.Run, int) int) string {
-	text := ""
+	texts := make([]string, len(trace.Levels()))
 	for i, level := range trace.Levels() {
 		worst, used := 0, false
 		for _, run := range runs {
 			worst, used = max(worst, of(run, i)), used || run.Trace.Levels[level].Images > 0
 		}
-		if i > 0 {
-			text += "/"
-		}
-		if used {
-			text += fmt.Sprint(worst)
-		} else {
-			text += "-"
+		if texts[i] = "-"; used {
+			texts[i] = strconv.Itoa(worst)
 		}
 	}
-	return text
+	return strings.Join(texts, "/")
 }

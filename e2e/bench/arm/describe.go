@@ -22,7 +22,7 @@ func (l *Lab) Describe() (kubernetes, etcd string) {
 	}
 	var notes []string
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(l.dir, &fs); err == nil && int64(fs.Type) == tmpfs {
+	if err := syscall.Statfs(l.dir, &fs); err == nil && fs.Type == tmpfs {
 		notes = append(notes, "data on tmpfs (memory)")
 	} else {
 		notes = append(notes, "data on disk")

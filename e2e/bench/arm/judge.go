@@ -55,7 +55,7 @@ func (l *Lab) Measure(ctx context.Context, prefix string) (Run, error) {
 	if err != nil {
 		return run, err
 	}
-	run.Count = l.window(d.Began, time.Time{}).Count(entries)
+	run.Count = l.since(d.Began).Count(entries)
 	run.Calls = audit.Latencies(entries, d.Began, d.Ended)
 	run.Calls = run.Calls[:min(len(run.Calls), topCalls)]
 	if run.Trace, err = l.history(ctx, d.base); err != nil {

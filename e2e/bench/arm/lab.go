@@ -181,7 +181,7 @@ func scratch() string {
 
 func namespace(i int) string { return fmt.Sprintf("bench-%d", i%namespaces) }
 
-// window is the arm's requests from one time to another.
-func (l *Lab) window(from, to time.Time) audit.Window {
-	return audit.Window{Agent: string(l.Name), From: from, To: to, LeaderLease: string(Ours)}
+// since are the arm's requests after a time.
+func (l *Lab) since(from time.Time) audit.Window {
+	return audit.Window{Agent: string(l.Name), From: from, LeaderLease: string(Ours)}
 }

@@ -18,7 +18,7 @@ func (l *Lab) Quiet(ctx context.Context, while, timeout time.Duration) error {
 		if err != nil {
 			return false, err
 		}
-		c := l.window(time.Now().Add(-while), time.Time{}).Count(entries)
+		c := l.since(time.Now().Add(-while)).Count(entries)
 		return c.Writes+c.Events+c.Reads == 0 && time.Since(l.subject.began) > while, l.subject.alive()
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (l *Lab) Settled(ctx context.Context, while time.Duration) (Rest, error) {
 	}
 	r := Rest{Lasted: while, CPU: l.subject.cpu() - used}
 	entries, err := audit.Read(l.cluster.AuditLog)
-	r.Count = l.window(from, time.Time{}).Count(entries)
+	r.Count = l.since(from).Count(entries)
 	return r, errors.Join(err, l.subject.alive())
 }
 
@@ -89,7 +89,7 @@ func (l *Lab) Restart(ctx context.Context) (Fresh, error) {
 		return f, err
 	}
 	entries, err := audit.Read(l.cluster.AuditLog)
-	f.Count = l.window(from, time.Time{}).Count(entries)
+	f.Count = l.since(from).Count(entries)
 	return f, err
 }
 

@@ -13,7 +13,8 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // request is a line of the log; the answer comes 2 ms later.
-func request(agent, verb, resource, name string, after time.Duration, code int) string {
+func request(agent, call, name string, after time.Duration, code int) string {
+	verb, resource, _ := strings.Cut(call, " ")
 	resource, subresource, _ := strings.Cut(resource, "/")
 	began := noon.Add(after)
 	return fmt.Sprintf(`{"kind":"Event","stage":"ResponseComplete","verb":%q,"userAgent":%q,`+
@@ -24,17 +25,17 @@ func request(agent, verb, resource, name string, after time.Duration, code int) 
 
 func TestCount(t *testing.T) {
 	const us = "disk-sync-operator"
-	log := request(us, "list", "vmdiskimages", "", -time.Second, 200) + // before the load
-		request(us, "patch", "vmdiskimages/status", "a", 0, 200) +
-		request(us, "create", "datavolumes", "a", time.Second, 201) +
-		request(us, "update", "leases", "disk-sync-slot-0", time.Second, 409) +
-		request(us+"/leader-election", "update", "leases", us, time.Second, 200) +
-		request(us, "create", "events", "a.1", time.Second, 201) +
-		request(us, "create", "events", us+".1", time.Second, 201) +
-		request(us, "get", "datavolumes", "a", time.Second, 200) +
-		request(us, "watch", "datavolumes", "", time.Second, 200) +
-		request("floor", "create", "datavolumes", "b", time.Second, 201) +
-		request(us, "patch", "vmdiskimages/status", "a", time.Minute, 200) + // after it
+	log := request(us, "list vmdiskimages", "", -time.Second, 200) + // before the load
+		request(us, "patch vmdiskimages/status", "a", 0, 200) +
+		request(us, "create datavolumes", "a", time.Second, 201) +
+		request(us, "update leases", "disk-sync-slot-0", time.Second, 409) +
+		request(us+"/leader-election", "update leases", us, time.Second, 200) +
+		request(us, "create events", "a.1", time.Second, 201) +
+		request(us, "create events", us+".1", time.Second, 201) +
+		request(us, "get datavolumes", "a", time.Second, 200) +
+		request(us, "watch datavolumes", "", time.Second, 200) +
+		request("floor", "create datavolumes", "b", time.Second, 201) +
+		request(us, "patch vmdiskimages/status", "a", time.Minute, 200) + // after it
 		`{"kind":"Event","stage":"ResponseCom`
 	entries, err := parse(strings.NewReader(log))
 	require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestALineThatIsNoRequestIsAnError(t *testing.T) {
 }
 
 func TestLatencies(t *testing.T) {
-	entries, err := parse(strings.NewReader(request("x", "create", "datavolumes", "a", 0, 201) + request("x", "create", "datavolumes", "b", time.Second, 201)))
+	entries, err := parse(strings.NewReader(request("x", "create datavolumes", "a", 0, 201) + request("x", "create datavolumes", "b", time.Second, 201)))
 	require.NoError(t, err)
 	assert.Equal(t, []Latency{{Agent: "x", Verb: "create", Resource: "datavolumes", Requests: 2, Median: 2, P99: 2, Sum: 4}},
 		Latencies(entries, noon, noon.Add(time.Minute)))

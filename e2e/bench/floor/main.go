@@ -29,12 +29,13 @@ func main() {
 	merge := flag.Bool("merge-patch", false, "write statuses by merge patch instead of server-side apply")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	c, err := newClient(*kubeconfig)
 	if err == nil {
 		err = newFloor(c, *limit, *merge).run(ctx, *workers)
 	}
-	if err != nil && ctx.Err() == nil {
+	ended := ctx.Err() != nil
+	stop()
+	if err != nil && !ended {
 		fmt.Fprintln(os.Stderr, "floor:", err)
 		os.Exit(1)
 	}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -96,7 +95,7 @@ func dataVolume(image *otv1alpha1.VMDiskImage) *cdiv1.DataVolume {
 func volumeSnapshot(image *otv1alpha1.VMDiskImage) *snapshotv1.VolumeSnapshot {
 	meta := childMeta(image)
 	return &snapshotv1.VolumeSnapshot{ObjectMeta: meta, Spec: snapshotv1.VolumeSnapshotSpec{
-		Source:                  snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: ptr.To(meta.Name)},
-		VolumeSnapshotClassName: ptr.To(image.Spec.SnapshotClass),
+		Source:                  snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &meta.Name},
+		VolumeSnapshotClassName: &image.Spec.SnapshotClass,
 	}}
 }

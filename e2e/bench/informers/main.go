@@ -30,8 +30,10 @@ func main() {
 	address := flag.String("address", "127.0.0.1:0", "of /synced, /metrics and /debug/pprof")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *kubeconfig, *namespace, *address); err != nil && ctx.Err() == nil {
+	err := run(ctx, *kubeconfig, *namespace, *address)
+	ended := ctx.Err() != nil
+	stop()
+	if err != nil && !ended {
 		fmt.Fprintln(os.Stderr, "informers:", err)
 		os.Exit(1)
 	}

@@ -11,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -42,7 +41,7 @@ func (s *story) image(name string, phase otv1alpha1.Phase) *story {
 
 func (s *story) volume(image string, phase cdiv1.DataVolumePhase) *story {
 	return s.put("datavolumes", image, &cdiv1.DataVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: image, OwnerReferences: []metav1.OwnerReference{{UID: types.UID(image), Controller: ptr.To(true)}}},
+		ObjectMeta: metav1.ObjectMeta{Name: image, OwnerReferences: []metav1.OwnerReference{{UID: types.UID(image), Controller: new(true)}}},
 		Status:     cdiv1.DataVolumeStatus{Phase: phase},
 	})
 }
@@ -50,7 +49,7 @@ func (s *story) volume(image string, phase cdiv1.DataVolumePhase) *story {
 func (s *story) slot(number int, image string) *story {
 	lease := &coordinationv1.Lease{}
 	if image != "" {
-		lease.Spec.HolderIdentity = ptr.To(otv1alpha1.SlotHolder(types.NamespacedName{Namespace: "bench", Name: image}, types.UID(image)))
+		lease.Spec.HolderIdentity = new(otv1alpha1.SlotHolder(types.NamespacedName{Namespace: "bench", Name: image}, types.UID(image)))
 	}
 	return s.put("leases", otv1alpha1.SlotName(number), lease)
 }
