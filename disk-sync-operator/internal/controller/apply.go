@@ -61,10 +61,9 @@ func (r *Images) carryOut(ctx context.Context, s plan.Snapshot, action plan.Acti
 	case plan.CreateSnapshot:
 		return r.create(ctx, s, desired.VolumeSnapshot(s.Image))
 	case plan.DeleteDataVolume:
-		// In the foreground: it is gone when its claim and the importer's pod are, so that nothing downloads any more.
-		return r.delete(ctx, s.DataVolume, metav1.DeletePropagationForeground)
+		return r.delete(ctx, s.DataVolume)
 	case plan.DeleteSnapshot:
-		return r.delete(ctx, s.VolumeSnapshot, metav1.DeletePropagationBackground)
+		return r.delete(ctx, s.VolumeSnapshot)
 	}
 	return fmt.Errorf("unknown action %q", action)
 }
@@ -104,10 +103,11 @@ func kindOf(obj client.Object) string {
 	return "DataVolume"
 }
 
-// delete removes the very object that was looked at, and no other of its name.
-func (r *Images) delete(ctx context.Context, child client.Object, propagation metav1.DeletionPropagation) error {
+// delete removes the very object that was looked at, and no other of its name. In the background: in the foreground an
+// importer pod would wait for its scratch claim, and the claim for the pod.
+func (r *Images) delete(ctx context.Context, child client.Object) error {
 	uid := child.GetUID()
-	err := r.client.Delete(ctx, child, client.PropagationPolicy(propagation), client.Preconditions{UID: &uid})
+	err := r.client.Delete(ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // gone, or another one by now
 	}

@@ -52,13 +52,13 @@ func stripContent(obj any) (any, error) {
 	return kept, nil
 }
 
-// stripPod keeps of an importer pod whose it is and how its containers fare.
+// stripPod keeps of an importer pod whose it is, whether it is one of ours, and how its containers fare.
 func stripPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
 	}
 	pod.ManagedFields = nil
-	pod.Spec = corev1.PodSpec{}
+	pod.Spec = corev1.PodSpec{PriorityClassName: pod.Spec.PriorityClassName}
 	return pod, nil
 }

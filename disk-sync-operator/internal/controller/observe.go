@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -86,11 +85,6 @@ func (r *Images) observeVolume(ctx context.Context, child types.NamespacedName, 
 	return nil
 }
 
-// importerOwners are the claims that CDI may run the importer for: the populator's (prime-UID), or the claim itself.
-func importerOwners(claim *corev1.PersistentVolumeClaim) []string {
-	return []string{"prime-" + string(claim.UID), claim.Name}
-}
-
 func (r *Images) observeSnapshot(ctx context.Context, child types.NamespacedName, s *plan.Snapshot) error {
 	vs := &snapshotv1.VolumeSnapshot{}
 	if found, err := r.read(ctx, child, vs); err != nil || !found {
@@ -117,28 +111,6 @@ func (r *Images) read(ctx context.Context, key types.NamespacedName, obj client.
 		return false, fmt.Errorf("read %T %s: %w", obj, key, err)
 	}
 	return true, nil
-}
-
-// downloads says, by the API server's own word, whether the image's DataVolume is there and has not Succeeded. It is
-// asked only before a slot is given up without a DataVolume that has Succeeded.
-func (r *Images) downloads(ctx context.Context, image *v1alpha1.VMDiskImage) (bool, error) {
-	dv := &cdiv1.DataVolume{}
-	key := types.NamespacedName{Namespace: image.Namespace, Name: v1alpha1.ChildName(image.Name, plan.Revision(image))}
-	if err := r.live.Get(ctx, key, dv); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return ownedBy(dv, image.UID) && dv.Status.Phase != cdiv1.Succeeded, nil
-}
-
-// leftBehind says the same of an image that is gone, whose revision nobody knows any more.
-func (r *Images) leftBehind(ctx context.Context, namespace string, uid types.UID) (bool, error) {
-	list := &cdiv1.DataVolumeList{}
-	if err := r.live.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelImage: string(uid)}); err != nil {
-		return false, fmt.Errorf("list the DataVolumes of %s: %w", namespace, err)
-	}
-	return slices.ContainsFunc(list.Items, func(dv cdiv1.DataVolume) bool {
-		return ownedBy(&dv, uid) && dv.Status.Phase != cdiv1.Succeeded
-	}), nil
 }
 
 func ownedBy(obj metav1.Object, uid types.UID) bool {

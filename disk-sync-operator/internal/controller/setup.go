@@ -70,7 +70,7 @@ func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admissi
 		reconciler reconcile.Reconciler
 		sources    []source.Source
 	}{
-		{"vmdiskimage", o.Workers, images, append(imageSources(mgr), &followed)},
+		{"vmdiskimage", o.Workers, images, append(imageSources(mgr, admission), &followed)},
 		{"start", 1, Starts{images}, append(servedSources(mgr), &starts)},
 		{"admission", 1, admission, append(admissionSources(mgr, admission), &rounds)},
 		{"policy", 1, policies, policySources(mgr)},

@@ -8,7 +8,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -68,8 +67,9 @@ func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin 
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.releaseStrangers(ctx, key, snapshot.Image); err != nil || snapshot.Image == nil {
-		return reconcile.Result{}, err
+	again, err := r.releaseStrangers(ctx, key, snapshot.Image)
+	if err != nil || snapshot.Image == nil {
+		return reconcile.Result{RequeueAfter: again}, err
 	}
 	settings := plan.Settings{Policy: p, ProgressInterval: r.progress}
 	decision := plan.Next(snapshot, settings, r.now())
@@ -102,16 +102,25 @@ func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set 
 			return conflictIsLater(err)
 		}
 	}
+	wake := d.WakeAt
 	if d.ReleaseSlot {
-		if err := r.release(ctx, s); err != nil {
+		released, err := r.release(ctx, s)
+		if err != nil {
 			return reconcile.Result{}, err
 		}
+		if again := r.now().Add(leftoverCheck); !released && (wake.IsZero() || again.Before(wake)) {
+			wake = again
+		}
 	}
-	if d.WakeAt.IsZero() {
+	if wake.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: max(d.WakeAt.Sub(r.now()), time.Millisecond)}, nil
+	return reconcile.Result{RequeueAfter: max(wake.Sub(r.now()), time.Millisecond)}, nil
 }
+
+// leftoverCheck is when to look again whether something is left of an ended attempt, should the caches have told of it in
+// an order that made the last event look like another image's.
+const leftoverCheck = 5 * time.Second
 
 // conflictIsLater turns a conflict into another look: the object has changed, and its event may be here already.
 func conflictIsLater(err error) (reconcile.Result, error) {
@@ -121,39 +130,42 @@ func conflictIsLater(err error) (reconcile.Result, error) {
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
 
-// release gives up the slot. It is only ever given up on proof: a DataVolume that has Succeeded, or the API server's own
-// word that there is none (an event of its creation by a former leader may be on the way).
-func (r *Images) release(ctx context.Context, s plan.Snapshot) error {
+// release gives up the slot, on proof that nothing downloads under it any more. What is left goes by itself, and its
+// going is an event.
+func (r *Images) release(ctx context.Context, s plan.Snapshot) (released bool, err error) {
 	if s.DataVolume == nil || !ownedBy(s.DataVolume, s.Image.UID) {
-		downloads, err := r.downloads(ctx, s.Image)
+		left, err := r.remains(ctx, s.Image)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if downloads {
-			return errors.New("keep the slot: the image's DataVolume still exists")
+		if left != "" {
+			log.FromContext(ctx).V(1).Info("the slot is kept", "until it is gone", left)
+			return false, nil
 		}
 	}
 	r.sightings.forget(s.Image.UID)
 	r.admission.release(holderIdentity(s.Image), s.Slot)
-	return nil
+	return true, nil
 }
 
 // releaseStrangers gives up the slots of images of this name that do not exist any more, once the garbage collector has
-// deleted their DataVolumes.
-func (r *Images) releaseStrangers(ctx context.Context, key types.NamespacedName, image *v1alpha1.VMDiskImage) error {
+// deleted what they had made; until then it says when to look again.
+func (r *Images) releaseStrangers(ctx context.Context, key types.NamespacedName, image *v1alpha1.VMDiskImage) (again time.Duration, err error) {
 	for _, uid := range r.admission.holdersOf(key) {
 		if image != nil && image.UID == uid {
 			continue
 		}
-		left, err := r.leftBehind(ctx, key.Namespace, uid)
+		left, err := r.remainsOf(ctx, key.Namespace, uid)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if left {
-			continue // its deletion is an event
+		if left != "" {
+			log.FromContext(ctx).V(1).Info("the slot of a deleted image is kept", "until it is gone", left)
+			again = leftoverCheck
+			continue
 		}
 		r.sightings.forget(uid)
 		r.admission.releaseAll(v1alpha1.SlotHolder(key, uid))
 	}
-	return nil
+	return again, nil
 }

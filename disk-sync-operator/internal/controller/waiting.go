@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // imageSeen takes in an image as it was watched.
@@ -157,6 +158,17 @@ func (a *Admission) holders() []types.NamespacedName {
 		}
 	}
 	return keys
+}
+
+// holdersIn is a request for each image of the namespace that holds a slot.
+func (a *Admission) holdersIn(namespace string) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, key := range a.holders() {
+		if key.Namespace == namespace {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
 }
 
 // wakeFresh has the images looked at that came and got no slot at once: their place in the queue is to be written.

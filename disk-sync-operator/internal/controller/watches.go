@@ -27,7 +27,7 @@ type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // imageSources are the events that an image is looked at for: a change of what is wanted, and any change of its
 // children. Its own status writes are none, and a new image is admission's first.
-func imageSources(mgr manager.Manager) []source.Source {
+func imageSources(mgr manager.Manager, a *Admission) []source.Source {
 	c, reader := mgr.GetCache(), mgr.GetCache()
 	wanted := predicate.TypedFuncs[*v1alpha1.VMDiskImage]{
 		CreateFunc: func(e event.TypedCreateEvent[*v1alpha1.VMDiskImage]) bool {
@@ -45,8 +45,8 @@ func imageSources(mgr manager.Manager) []source.Source {
 		source.Kind(c, &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, vs *snapshotv1.VolumeSnapshot) []reconcile.Request { return requestFor(vs) })),
 		source.Kind(c, &snapshotv1.VolumeSnapshotContent{}, handler.TypedEnqueueRequestsFromMapFunc(ofContent(reader))),
-		source.Kind(c, &corev1.PersistentVolumeClaim{}, handler.TypedEnqueueRequestsFromMapFunc(ofClaim(reader))),
-		source.Kind(c, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(ofImporter(reader))),
+		source.Kind(c, &corev1.PersistentVolumeClaim{}, handler.TypedEnqueueRequestsFromMapFunc(ofClaim(reader, a))),
+		source.Kind(c, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(ofImporter(reader, a))),
 	}
 }
 
@@ -59,12 +59,13 @@ func requestFor(obj metav1.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}}}
 }
 
-// ofClaim goes from a claim to the DataVolume of the same name, and on to the image.
-func ofClaim(reader client.Reader) func(context.Context, *corev1.PersistentVolumeClaim) []reconcile.Request {
+// ofClaim goes from a claim to the DataVolume of the same name, and on to the image. Without the DataVolume it is what an
+// ended attempt left: somebody waits for it to go before a slot is given up.
+func ofClaim(reader client.Reader, a *Admission) func(context.Context, *corev1.PersistentVolumeClaim) []reconcile.Request {
 	return func(ctx context.Context, claim *corev1.PersistentVolumeClaim) []reconcile.Request {
 		dv := &cdiv1.DataVolume{}
 		if err := reader.Get(ctx, client.ObjectKeyFromObject(claim), dv); err != nil {
-			return nil // its own deletion is an event, too
+			return a.holdersIn(claim.Namespace)
 		}
 		return requestFor(dv)
 	}
@@ -83,23 +84,15 @@ func indexClaims(ctx context.Context, mgr manager.Manager) error {
 	return nil
 }
 
-// ofImporter goes from an importer pod to the claim that it fills: its owner, or the one whose UID its owner is named
-// after.
-func ofImporter(reader client.Reader) func(context.Context, *corev1.Pod) []reconcile.Request {
+// ofImporter goes from an importer pod to the claim that it fills, and on to the image; a pod without a claim is what an
+// ended attempt left.
+func ofImporter(reader client.Reader, a *Admission) func(context.Context, *corev1.Pod) []reconcile.Request {
 	return func(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
-		owner := metav1.GetControllerOf(pod)
-		if owner == nil || owner.Kind != "PersistentVolumeClaim" {
-			return nil
+		claims, err := claimsOf(ctx, reader, pod)
+		if err != nil || len(claims) == 0 {
+			return a.holdersIn(pod.Namespace)
 		}
-		uid, isPrime := strings.CutPrefix(owner.Name, "prime-")
-		if !isPrime {
-			uid = string(owner.UID)
-		}
-		claims := &corev1.PersistentVolumeClaimList{}
-		if err := reader.List(ctx, claims, client.InNamespace(pod.Namespace), client.MatchingFields{claimUID: uid}); err != nil || len(claims.Items) == 0 {
-			return nil
-		}
-		return ofClaim(reader)(ctx, &claims.Items[0])
+		return ofClaim(reader, a)(ctx, &claims[0])
 	}
 }
 

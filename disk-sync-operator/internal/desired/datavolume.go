@@ -22,9 +22,6 @@ const (
 // DataVolume is the download of the image's running attempt, under the slot of that name.
 func DataVolume(image *v1alpha1.VMDiskImage, slot string) *cdiv1.DataVolume {
 	meta := childMeta(image)
-	// So that the garbage collector, too, deletes it in the foreground when the image is deleted: it is gone only when
-	// its claim and the importer's pod are, and nothing downloads without a slot.
-	meta.Finalizers = []string{metav1.FinalizerDeleteDependents}
 	meta.Annotations = map[string]string{
 		annotationImmediateBinding: "true",
 		annotationKeep:             "false",
