@@ -1,0 +1,60 @@
+package scenario
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pelotech/open-terrain/e2e/chart"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// labelTest marks what the stories make on a cluster that is not theirs.
+const labelTest = "open-terrain-e2e"
+
+// claimCluster makes the operator's namespace, and takes away what the stories made when they are over. A cluster where
+// the operator is installed is refused: the stories change its policy and remove its chart.
+func (w *world) claimCluster(t *testing.T) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chart.Namespace, Labels: map[string]string{labelTest: "operator"}}}
+	err := w.client.Create(t.Context(), namespace)
+	if apierrors.IsAlreadyExists(err) {
+		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
+		require.Contains(t, namespace.Labels, labelTest,
+			"the namespace %s was not made by these tests: they would change what is installed there", chart.Namespace)
+	} else {
+		require.NoError(t, err)
+		_, err = w.cluster.Kubectl(t.Context(), "", "get", "crd", "vmdiskimages.pelotech.ot")
+		require.ErrorContains(t, err, "not found", "the CustomResourceDefinition is somebody's: these tests would remove it, and all images with it")
+	}
+	t.Cleanup(func() { w.clear(t) })
+}
+
+// clear removes first the namespaces of the stories, while CDI and the snapshotter can still tidy up, then the chart.
+func (w *world) clear(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), w.patience)
+	defer cancel()
+	assert.EventuallyWithT(t, func(c *assert.CollectT) {
+		all := &corev1.NamespaceList{}
+		require.NoError(c, w.client.List(ctx, all, client.MatchingLabels{labelTest: "story"}))
+		for i := range all.Items {
+			_ = w.client.Delete(ctx, &all.Items[i]) // again when it is not gone at the next look
+		}
+		assert.Empty(c, all.Items)
+	}, w.patience, time.Second, "the namespaces of the stories go")
+	manifests, err := chart.Render(ctx, chart.WithoutOperator, chart.WithImportOnce)
+	require.NoError(t, err)
+	objects, err := chart.Objects(manifests)
+	require.NoError(t, err)
+	for _, object := range objects {
+		assert.NoError(t, client.IgnoreNotFound(w.client.Delete(ctx, object)), "%s %s", object.GetKind(), object.GetName())
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chart.Namespace}}
+	assert.NoError(t, client.IgnoreNotFound(w.client.Delete(ctx, namespace)))
+}

@@ -1,0 +1,76 @@
+package scenario
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// TestMain lets the stories wait beside each other: waiting is most of what they do.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	ctrl.SetLogger(logr.Discard()) // the simulators'
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// story is told on a cluster that others may use at the same time.
+type story func(*testing.T, *world)
+
+// TestStories tells first the stories that get on with each other, under one policy, then those that set a policy of
+// their own or that need the cluster to themselves.
+func TestStories(t *testing.T) {
+	w := newWorld(t)
+	t.Run("side by side", func(t *testing.T) {
+		w.policy(t, sharedPolicy(w))
+		for name, tell := range map[string]story{
+			"an image behind http with a checksum becomes a snapshot":           httpWithChecksum,
+			"an image behind https is trusted by its certConfigMap":             httpsWithOwnAuthority,
+			"an image in a bucket is fetched with the keys of its secret":       s3WithSecret,
+			"an image in a container registry becomes a snapshot":               registryWithOwnAuthority,
+			"a blank disk becomes a snapshot":                                   blankDisk,
+			"an image that is not there fails after retryLimit retries":         notFound,
+			"a connection that is cut is tried again, and fails in the end":     connectionCut,
+			"a disk that is too small is final":                                 diskTooSmall,
+			"a wrong checksum is final":                                         wrongChecksum,
+			"an image that fails once is tried again and succeeds":              failsOnce,
+			"a truncated file is imported, unless there is a checksum":          truncated,
+			"a secret that is missing is named":                                 secretMissing,
+			"a wrong key is an access that is denied":                           wrongKey,
+			"a foreign DataVolume of that name is left alone":                   foreignDataVolume,
+			"an image deleted during its sync can be created again at once":     deletedAndCreatedAgain,
+			"a changed url ends the running sync and starts another one":        changedWhileSyncing,
+			"a changed url revives a failed image":                              changedWhenFailed,
+			"the annotation sync-requested-at revives a failed image":           requestedWhenFailed,
+			"the annotation sync-requested-at makes a fresh copy of a good one": requestedWhenSucceeded,
+			"what is wrong with a spec is said by kubectl apply":                invalidSpecs,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tell(t, w)
+			})
+		}
+	})
+	for _, s := range []struct {
+		name string
+		tell story
+	}{
+		{"twelve images of two namespaces pass three slots in their order", limitAndOrder},
+		{"the limit is raised and lowered while images are syncing", limitChanges},
+		{"a changed url in the queue is what is downloaded", changedWhileQueued},
+		{"a download that never begins is given up, and the next one gets the slot", stalled},
+		{"a slot is free only when the DataVolume of a deleted image is gone", deletedWhileSyncing},
+		{"a bad policy is named, and the last good one stays", badPolicy},
+		{"an operator that is killed has forgotten nothing when it is back", operatorKilled},
+		{"an operator that is stopped hands over at once", operatorStopped},
+		{"the metrics that are documented are there", metricsAreThere},
+		{"a settled system writes nothing but the leader's Lease", settled},
+	} {
+		t.Run(s.name, func(t *testing.T) { s.tell(t, w) })
+	}
+}
