@@ -48,7 +48,19 @@ func missing(s Snapshot, set Settings, now time.Time) (Decision, bool) {
 	if s.SeenUID != "" || s.Image.Status.AttemptUID != "" {
 		return fail(s, set, now, v1alpha1.FailureUnknown, "its DataVolume was deleted during the import"), true
 	}
+	if d, late := tooLate(s, set, now, "its DataVolume could not be created"); late {
+		return d, true
+	}
 	return Decision{Report: unchanged(s, Syncing), Actions: []Action{CreateDataVolume}}, true
+}
+
+// tooLate ends an attempt that could not begin within the attemptTimeout: it keeps a slot from those behind it.
+func tooLate(s Snapshot, set Settings, now time.Time, why string) (Decision, bool) {
+	if now.Before(started(s).Add(set.Policy.AttemptTimeout)) {
+		return Decision{}, false
+	}
+	message := fmt.Sprintf("not begun within the attemptTimeout of %s: %s", set.Policy.AttemptTimeout, why)
+	return fail(s, set, now, v1alpha1.FailureTimedOut, message), true
 }
 
 // foreign: the name is taken. What a former image of this name left goes by itself, and its going is an event.
@@ -60,7 +72,10 @@ func foreign(s Snapshot, set Settings, now time.Time) (Decision, bool) {
 	if orphan(s, dv) {
 		report := unchanged(s, Syncing)
 		report.Waits = fmt.Sprintf("the DataVolume %s of a deleted image of the same name must go first", dv.Name)
-		return Decision{Report: report}, true
+		if d, late := tooLate(s, set, now, report.Waits); late {
+			return d, true
+		}
+		return Decision{Report: report, WakeAt: started(s).Add(set.Policy.AttemptTimeout)}, true
 	}
 	message := fmt.Sprintf("a DataVolume %s exists that does not belong to this image: delete or rename it", dv.Name)
 	return fail(s, set, now, v1alpha1.FailureUnknown, message), true
