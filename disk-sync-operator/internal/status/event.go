@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 )
@@ -41,5 +42,5 @@ func clip(note string) string {
 	if len(note) <= maxNote {
 		return note
 	}
-	return note[:maxNote]
+	return strings.ToValidUTF8(note[:maxNote], "")
 }
