@@ -46,5 +46,8 @@ func run(ctx context.Context, o demo.Options) int {
 			code = 1
 		}
 	}
+	if code != 0 && o.Dir == "" {
+		fmt.Fprintln(os.Stderr, "demo: make demo DEMO_ARGS=--dir=FOLDER keeps all logs")
+	}
 	return code
 }
