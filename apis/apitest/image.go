@@ -6,6 +6,8 @@
 package apitest
 
 import (
+	"slices"
+
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,13 +88,8 @@ func Condition(kind string, status metav1.ConditionStatus, reason string, since 
 		c := metav1.Condition{
 			Type: kind, Status: status, Reason: reason, LastTransitionTime: since, ObservedGeneration: i.Generation,
 		}
-		rest := i.Status.Conditions[:0:0]
-		for _, other := range i.Status.Conditions {
-			if other.Type != kind {
-				rest = append(rest, other)
-			}
-		}
-		i.Status.Conditions = append(rest, c)
+		i.Status.Conditions = slices.DeleteFunc(i.Status.Conditions, func(o metav1.Condition) bool { return o.Type == kind })
+		i.Status.Conditions = append(i.Status.Conditions, c)
 		i.Status.Phase = v1alpha1.PhaseOf(i.Status.Conditions)
 	}
 }

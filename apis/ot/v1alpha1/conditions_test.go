@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pelotech/open-terrain/apis/apitest"
@@ -65,7 +66,7 @@ func each(kinds []string, conditions []metav1.Condition, visit func([]metav1.Con
 	for _, status := range []metav1.ConditionStatus{"True", "False", "Unknown"} {
 		for _, reason := range []string{v1alpha1.ReasonSyncing, v1alpha1.ReasonQueued, v1alpha1.ReasonBackingOff, "Foreign"} {
 			c := metav1.Condition{Type: kinds[0], Status: status, Reason: reason}
-			each(kinds[1:], append(conditions[:len(conditions):len(conditions)], c), visit)
+			each(kinds[1:], append(slices.Clip(conditions), c), visit)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
@@ -73,7 +72,7 @@ func orphanedVS(s *plan.Snapshot) {
 }
 func foreignVS(s *plan.Snapshot) { s.VolumeSnapshot.OwnerReferences = nil }
 func troubled(s *plan.Snapshot) {
-	s.VolumeSnapshot.Status = &snapshotv1.VolumeSnapshotStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("out of order")}}
+	s.VolumeSnapshot.Status = &snapshotv1.VolumeSnapshotStatus{Error: &snapshotv1.VolumeSnapshotError{Message: new("out of order")}}
 }
 func s3(s *plan.Snapshot) {
 	s.Image.Spec.SourceType = v1alpha1.SourceS3

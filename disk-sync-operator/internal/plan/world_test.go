@@ -220,7 +220,7 @@ func (w *world) act(action plan.Action) {
 		if stage == plan.Succeeded {
 			w.fail("the volume of a Succeeded image is deleted")
 		}
-		w.dv.DeletionTimestamp = ptr.To(metav1.NewTime(w.now))
+		w.dv.DeletionTimestamp = new(metav1.NewTime(w.now))
 	case plan.CreateSnapshot:
 		if w.vs == nil {
 			w.vs = desired.VolumeSnapshot(w.image)
@@ -332,8 +332,8 @@ func (w *world) snapshotter() {
 	}
 	w.line("snapshot", "is ready")
 	w.vs.Status = &snapshotv1.VolumeSnapshotStatus{
-		ReadyToUse: ptr.To(true), BoundVolumeSnapshotContentName: ptr.To("content-" + string(w.vs.UID)),
-		RestoreSize: ptr.To(resource.MustParse("1100Mi")),
+		ReadyToUse: new(true), BoundVolumeSnapshotContentName: new("content-" + string(w.vs.UID)),
+		RestoreSize: new(resource.MustParse("1100Mi")),
 	}
 	w.content = &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "content-" + string(w.vs.UID)}}
 	w.content.Spec.VolumeSnapshotRef.UID = w.vs.UID

@@ -24,21 +24,11 @@ func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now me
 		st.Ticket, st.QueuedAt, st.NextAttemptTime = report.Ticket, &now, nil
 	}
 	st.Attempts, st.AttemptUID = report.Attempt, report.AttemptUID
-	if report.Starts {
-		st.StartedAt, st.Progress, st.ProgressAt, st.NextAttemptTime = &now, plan.NotAvailable, nil, nil
-	}
-	if report.Progress != "" && report.Progress != st.Progress {
-		st.Progress, st.ProgressAt = report.Progress, &now
-	}
+	follow(&st, report, now)
 	if report.Artifact != nil {
 		st.Artifact, st.CompletedAt = report.Artifact, &now
 	}
-	if report.Failure != nil {
-		failed(&st, report, now)
-	}
-	if report.Stage == plan.Failed && st.CompletedAt == nil { // no attempt is left, because the policy changed
-		st.NextAttemptTime, st.CompletedAt = nil, &now
-	}
+	ended(&st, report, now)
 	if plan.StageOf(&image.Status) != report.Stage || changes(report) {
 		st.Message = message(&st, report, maxAttempts)
 	}
@@ -62,13 +52,28 @@ func forget(st *v1alpha1.VMDiskImageStatus) {
 	st.LastFailure, st.Progress, st.ProgressAt = nil, "", nil
 }
 
-func failed(st *v1alpha1.VMDiskImageStatus, report plan.Report, now metav1.Time) {
-	st.LastFailure, st.NextAttemptTime = report.Failure, nil
-	if report.RetryAt.IsZero() {
-		st.CompletedAt = &now
-		return
+// follow takes in the beginning of an attempt, and its progress.
+func follow(st *v1alpha1.VMDiskImageStatus, report plan.Report, now metav1.Time) {
+	if report.Starts {
+		st.StartedAt, st.Progress, st.ProgressAt, st.NextAttemptTime = &now, plan.NotAvailable, nil, nil
 	}
-	st.NextAttemptTime = &metav1.Time{Time: report.RetryAt}
+	if report.Progress != "" && report.Progress != st.Progress {
+		st.Progress, st.ProgressAt = report.Progress, &now
+	}
+}
+
+// ended takes in the failure of an attempt, and the end of the image's attempts.
+func ended(st *v1alpha1.VMDiskImageStatus, report plan.Report, now metav1.Time) {
+	switch {
+	case report.Failure == nil:
+		if report.Stage == plan.Failed && st.CompletedAt == nil { // no attempt is left, because the policy changed
+			st.NextAttemptTime, st.CompletedAt = nil, &now
+		}
+	case report.RetryAt.IsZero():
+		st.LastFailure, st.NextAttemptTime, st.CompletedAt = report.Failure, nil, &now
+	default:
+		st.LastFailure, st.NextAttemptTime = report.Failure, &metav1.Time{Time: report.RetryAt}
+	}
 }
 
 // message is for people: what is going on, what it waits for, what to change.
