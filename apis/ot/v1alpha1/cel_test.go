@@ -48,6 +48,8 @@ var specs = map[string]struct{ spec, want string }{
 	"an empty url":                   {"url: '', sourceType: http, diskSize: 1Gi", "spec.url"},
 	"http with a docker url":         {"url: 'docker://quay.io/a', sourceType: http, diskSize: 1Gi", urlMisfit},
 	"registry with an http url":      {"url: https://a.example/x, sourceType: registry, diskSize: 1Gi", urlMisfit},
+	"s3 without an object":           {s3 + ", url: https://s3.example/bucket", "url must name the bucket and the object"},
+	"s3 with an empty object":        {s3 + ", url: https://s3.example/bucket/", "url must name the bucket and the object"},
 	"s3 with an s3 url":              {s3 + ", url: 's3://bucket/key'", urlMisfit},
 	"no scheme":                      {"url: a.example/x, sourceType: http, diskSize: 1Gi", urlMisfit},
 	"a scheme in capitals":           {"url: 'HTTPS://a.example/x', sourceType: http, diskSize: 1Gi", urlMisfit},
