@@ -188,6 +188,13 @@ func TestEachClaimIsRedOnABadHistory(t *testing.T) {
 			s.slot(0, "b")
 			s.put(volume("b", 1, cdiv1.ImportScheduled))
 		}), "2 downloads unfinished under a limit of 1"},
+		"an importer of an attempt that has ended still runs": {claims.Limit, told(func(s *story) {
+			for _, name := range []string{"importer-a", "importer-b"} {
+				pod := &corev1.Pod{ObjectMeta: meta(name), Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+				pod.Spec.PriorityClassName = otv1alpha1.ImportPriorityClass
+				s.put(pod)
+			}
+		}), "2 importer pods running under a limit of 1"},
 		"the limit was raised and nothing came of it": {claims.Raised, told(func(s *story) {
 			s.limit(2)
 			s.begins("a", 0)

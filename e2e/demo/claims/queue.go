@@ -12,15 +12,17 @@ import (
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// Limit: at no revision were there more images syncing, slots held or downloads unfinished than the policy of that
+// Limit: at no revision were there more images syncing, slots held, downloads unfinished or importer pods running than the policy of that
 // moment allows. It is meant for a limit that only rises: a lowered one does not stop what is running.
 func Limit(r Run) Verdict {
 	v := Verdict{Claim: "never more at once than the limit in force"}
-	most := map[int]int{}
+	most, importers := map[int]int{}, map[int]int{}
 	replay(r, func(e history.Event, l *ledger.Ledger) {
 		limit, syncing := l.Policy.Concurrency, l.Syncing()
-		most[limit] = max(most[limit], syncing)
-		for what, n := range map[string]int{"images syncing": syncing, "slots held": l.Held(), "downloads unfinished": len(l.Unfinished())} {
+		most[limit], importers[limit] = max(most[limit], syncing), max(importers[limit], l.Importing())
+		for what, n := range map[string]int{
+			"images syncing": syncing, "slots held": l.Held(), "downloads unfinished": len(l.Unfinished()), "importer pods running": l.Importing(),
+		} {
 			if n > limit {
 				v.fault("revision %d: %d %s under a limit of %d", e.Revision, n, what, limit)
 			}
@@ -28,7 +30,7 @@ func Limit(r Run) Verdict {
 	})
 	for _, limit := range slices.Sorted(maps.Keys(most)) {
 		if most[limit] > 0 {
-			v.detail("limit %d: at most %d syncing at once", limit, most[limit])
+			v.detail("limit %d: at most %d syncing at once, and %d importer pods running", limit, most[limit], importers[limit])
 		}
 	}
 	return v

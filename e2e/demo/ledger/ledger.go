@@ -62,6 +62,7 @@ type Ledger struct {
 	holders   map[string]types.UID                       // Lease to image
 	volumes   map[types.NamespacedName]*cdiv1.DataVolume // all that exist and are an image's
 	snapshots map[types.NamespacedName]*snapshotv1.VolumeSnapshot
+	importers map[types.NamespacedName]*corev1.Pod // those that exist, of our class
 }
 
 // New is a ledger before the first event.
@@ -69,6 +70,7 @@ func New() *Ledger {
 	return &Ledger{
 		Policy: policy.Default(), images: map[types.UID]*Image{}, holders: map[string]types.UID{},
 		volumes: map[types.NamespacedName]*cdiv1.DataVolume{}, snapshots: map[types.NamespacedName]*snapshotv1.VolumeSnapshot{},
+		importers: map[types.NamespacedName]*corev1.Pod{},
 	}
 }
 
@@ -88,14 +90,21 @@ func (l *Ledger) Take(e history.Event) {
 	case *cdiv1.DataVolume:
 		l.volume(e, o)
 	case *snapshotv1.VolumeSnapshot:
-		l.snapshots[e.NamespacedName()] = o
-		if e.Deleted {
-			delete(l.snapshots, e.NamespacedName())
-		}
+		keep(l.snapshots, e, o, true)
+	case *corev1.Pod:
+		keep(l.importers, e, o, o.Spec.PriorityClassName == otv1alpha1.ImportPriorityClass)
 	case *corev1.ConfigMap:
 		if o.Name == otv1alpha1.PolicyConfigMapName && !e.Deleted {
 			l.Policy, _ = policy.Parse(o.Data)
 		}
+	}
+}
+
+// keep holds what exists and is wanted.
+func keep[T any](all map[types.NamespacedName]T, e history.Event, o T, wanted bool) {
+	delete(all, e.NamespacedName())
+	if wanted && !e.Deleted {
+		all[e.NamespacedName()] = o
 	}
 }
 
@@ -132,10 +141,7 @@ func (l *Ledger) volume(e history.Event, o *cdiv1.DataVolume) {
 	if image == nil {
 		return
 	}
-	l.volumes[e.NamespacedName()] = o
-	if e.Deleted {
-		delete(l.volumes, e.NamespacedName())
-	}
+	keep(l.volumes, e, o, true)
 	if !slices.Contains(image.Downloads, o.UID) {
 		image.Downloads = append(image.Downloads, o.UID)
 	}
@@ -181,6 +187,17 @@ func (l *Ledger) Unfinished() []*cdiv1.DataVolume {
 		}
 	}
 	return unfinished
+}
+
+// Importing is the number of importer pods of ours that run: they download, also while they are being deleted.
+func (l *Ledger) Importing() int {
+	n := 0
+	for _, pod := range l.importers {
+		if pod.Status.Phase == corev1.PodRunning {
+			n++
+		}
+	}
+	return n
 }
 
 // Snapshot is the VolumeSnapshot of that name, or nil.
