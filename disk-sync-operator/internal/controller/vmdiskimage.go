@@ -102,20 +102,16 @@ func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set 
 			return conflictIsLater(err)
 		}
 	}
-	wake := d.WakeAt
 	if d.ReleaseSlot {
 		released, err := r.release(ctx, s)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		if again := r.now().Add(leftoverCheck); !released && (wake.IsZero() || again.Before(wake)) {
-			wake = again
+		if err != nil || !released {
+			return reconcile.Result{RequeueAfter: leftoverCheck}, err
 		}
 	}
-	if wake.IsZero() {
+	if d.WakeAt.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: max(wake.Sub(r.now()), time.Millisecond)}, nil
+	return reconcile.Result{RequeueAfter: max(d.WakeAt.Sub(r.now()), time.Millisecond)}, nil
 }
 
 // leftoverCheck is when to look again whether something is left of an ended attempt, should the caches have told of it in

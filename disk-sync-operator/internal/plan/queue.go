@@ -98,8 +98,8 @@ func backingOff(s Snapshot, set Settings, now time.Time) Decision {
 	return Decision{Report: report}
 }
 
-// cleanUp deletes what an ended attempt left, and gives up the slot once the DataVolume is gone. The DataVolume is
-// deleted in the foreground: it is gone when its claim and its pods are.
+// cleanUp deletes what an ended attempt left, and gives up the slot once the DataVolume is gone. That the slot's going
+// waits for claim and pods, too, is for the controller: it asks them when it gives the slot up.
 func cleanUp(s Snapshot, d Decision) Decision {
 	mine := s.DataVolume != nil && owned(s, s.DataVolume)
 	switch {

@@ -23,7 +23,7 @@ func readyCondition(st *v1alpha1.VMDiskImageStatus, report plan.Report, stalled 
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: st.Message}
 	switch {
 	case st.Artifact != nil:
-		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonSnapshotReady
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonSnapshotReady, "The snapshot "+st.Artifact.Snapshot+" can be cloned"
 	case stalled.Status == metav1.ConditionTrue:
 		c.Reason = stalled.Reason
 	default:
