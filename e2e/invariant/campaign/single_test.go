@@ -47,19 +47,18 @@ func choose(t *testing.T, plans []lab.Plan) []lab.Plan {
 	return plans[:min(number, len(plans))]
 }
 
-// TestOneFault has one write of an image's life go wrong: the operator is killed before or after it, its answer is lost,
-// or the API server refuses it once.
-func TestOneFault(t *testing.T) {
+// oneFault has one write of an image's life go wrong: the operator is killed before or after it, its answer is lost, or
+// the API server refuses it once.
+func oneFault(t *testing.T, w *lab.World) {
 	for _, story := range lab.Stories() {
 		t.Run(story.Name, func(t *testing.T) {
-			w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.Policy(), Settings: lab.Settings()})
 			r := &lab.Runner{World: w, Story: story}
 			reference, err := r.Run(t, lab.Plan{Story: story.Name})
 			require.NoError(t, err)
 			// One more than the reference: the number of writes may differ by what happened to come first.
 			all := lab.Plans(story.Name, len(reference.Writes)+1)
-			runAll(t, r, choose(t, all))
 			t.Logf("%d writes, %d plans", len(reference.Writes), len(all))
+			runAll(t, r, choose(t, all))
 		})
 	}
 }

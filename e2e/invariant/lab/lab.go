@@ -150,10 +150,13 @@ func (w *World) Settle(ctx context.Context) error {
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		// What the caller has just written may not be recorded yet.
+		if _, err := w.Recorder.Sync(ctx); err != nil {
+			return err
+		}
 		unsettled := w.unsettled()
 		if unsettled == "" {
-			_, err := w.Recorder.Sync(ctx)
-			return err
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func (r *Runner) run(ctx context.Context, t *testing.T, plan Plan) (Result, erro
 		return result, err
 	}
 	r.n++
-	namespace := fmt.Sprintf("plan-%d", r.n)
+	namespace := fmt.Sprintf("%s-%d", r.Story.Name, r.n)
 	if err := r.World.Namespace(ctx, namespace); err != nil {
 		return result, err
 	}
@@ -106,8 +107,8 @@ func (r *Runner) run(ctx context.Context, t *testing.T, plan Plan) (Result, erro
 			result.Lives++
 		case err := <-ended:
 			result.note(r.life)
-			if broken := r.World.Check(before); broken != nil || err != nil {
-				return result, fmt.Errorf("%w\n%w", err, broken)
+			if err = errors.Join(err, r.World.Check(before)); err != nil {
+				return result, err
 			}
 			return result, r.verify(ctx, image)
 		}
@@ -127,7 +128,7 @@ func (r *Runner) firstLife(t *testing.T, rules []faultproxy.Rule) error {
 		return r.life.Proxy.Rearm(rules)
 	}
 	r.life = r.World.Operator(t, rules, Alone()...)
-	t.Cleanup(func() { r.life.End() })
+	t.Cleanup(func() { r.life.End() }) // the last one
 	return nil
 }
 

@@ -1,0 +1,75 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pelotech/open-terrain/e2e/invariant"
+	"github.com/pelotech/open-terrain/e2e/invariant/lab"
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+)
+
+// TestImports runs what needs pods and downloads, in one world.
+func TestImports(t *testing.T) {
+	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.Policy(), Settings: lab.Settings()})
+	t.Run("one fault", func(t *testing.T) { oneFault(t, w) })
+	t.Run("two leaders", func(t *testing.T) { twoLeaders(t, w) })
+	t.Run("a leader that is paused", func(t *testing.T) { pausedLeader(t, w) })
+	t.Run("a write that comes late", func(t *testing.T) { lateWrites(t, w) })
+}
+
+// TestQueue runs what needs many images, with imports that take as long as they are told.
+func TestQueue(t *testing.T) {
+	settings := invariant.Settings{Lag: 500 * time.Millisecond, Idle: 5 * time.Second, Late: 5 * time.Second, OrderedStarts: true}
+	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(300 * time.Millisecond), Settings: settings})
+	t.Run("a fresh start finds the order", func(t *testing.T) { freshStart(t, w) })
+	t.Run("the policy changes", func(t *testing.T) { policyChanges(t, w) })
+	t.Run("the API server restarts", func(t *testing.T) { apiServerRestarts(t, w) })
+	t.Run("the fence lets the rightful pass", func(t *testing.T) { fenceLetsPass(t, w) })
+	t.Run("nothing is written when all is done", func(t *testing.T) { quiet(t, w) })
+}
+
+// create images with these URLs, in that order, and give their names.
+func create(t *testing.T, w *lab.World, namespace string, urls ...string) {
+	t.Helper()
+	require.NoError(t, w.Namespace(t.Context(), namespace))
+	for i, url := range urls {
+		// Names against the order of creation, so that an order by name shows.
+		image := lab.Image(namespace, fmt.Sprintf("image-%04d", len(urls)-i), url)
+		if sum, ok := strings.CutPrefix(url, wrongChecksum); ok {
+			image.Spec.URL, image.Spec.Checksum = sum, "sha256:"+strings.Repeat("0", 64)
+		}
+		require.NoError(t, w.Client.Create(t.Context(), image))
+	}
+}
+
+// wrongChecksum before a URL says so.
+const wrongChecksum = "wrong:"
+
+// settle waits for the end of a story and checks everything since a revision.
+func settle(t *testing.T, w *lab.World, after int64, patience time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	settled := w.Settle(ctx)
+	require.NoError(t, w.Check(after))
+	require.NoError(t, settled)
+}
+
+// now is the revision up to which everything is recorded.
+func now(t *testing.T, w *lab.World) int64 {
+	t.Helper()
+	revision, err := w.Recorder.Sync(t.Context())
+	require.NoError(t, err)
+	return revision
+}
+
+func policy(concurrency, retryLimit int, backoff string) map[string]string {
+	return map[string]string{
+		"concurrency": fmt.Sprint(concurrency), "retryLimit": fmt.Sprint(retryLimit), "retryBackoffDuration": backoff,
+	}
+}
