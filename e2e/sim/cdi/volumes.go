@@ -51,7 +51,11 @@ func boundStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeCla
 }
 
 func (s *Simulator) setClaimStatus(ctx context.Context, claim *corev1.PersistentVolumeClaim, status corev1.PersistentVolumeClaimStatus) error {
-	before := claim.DeepCopy()
-	claim.Status = status
-	return s.client.Status().Patch(ctx, claim, client.MergeFrom(before))
+	next := claim.DeepCopy() // a patch that failed must not look done at the next try
+	next.Status = status
+	if err := s.client.Status().Patch(ctx, next, client.MergeFrom(claim)); err != nil {
+		return err
+	}
+	*claim = *next
+	return nil
 }
