@@ -42,7 +42,7 @@ type Admission struct {
 	images   map[string]entry    // every image that exists, by holder identity
 	fresh    map[string]bool     // waiting, and without a ticket in status
 	granting string              // the holder whose Lease is being written
-	ended    map[string]struct{} // holders that need their slot no longer
+	ended    map[string]struct{} // holds that are needed no longer
 	tail     int64               // the highest resourceVersion that was seen of an image
 	limit    int                 // the limit of the last round
 	begun    bool                // the first round has woken every holder
@@ -113,7 +113,7 @@ func (a *Admission) next(limit int) (step, bool) {
 
 // done says that the holder needs the slot no longer.
 func (a *Admission) done(slot int, holder string) bool {
-	if _, ended := a.ended[holder]; ended {
+	if _, ended := a.ended[holdOf(a.slots.leases[slot])]; ended {
 		return true
 	}
 	lowest, _ := a.slots.of(holder)
@@ -189,10 +189,7 @@ func (a *Admission) settle(s step, lease *coordinationv1.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.slots.observe(lease)
-	delete(a.ended, s.to)
-	if _, still := a.slots.of(s.from); !still {
-		delete(a.ended, s.from)
-	}
+	delete(a.ended, holdOf(s.lease))
 	a.granting = ""
 	if s.to == "" {
 		return

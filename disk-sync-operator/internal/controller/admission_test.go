@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -75,10 +76,10 @@ func TestASlotPassesFromOneHolderToTheNextInOneWrite(t *testing.T) {
 		a.imageSeen(queuedImage(n, int64(i+1), int64(i+1)))
 	}
 	require.Equal(t, []string{"0:  -> a", "1:  -> b"}, steps(a, 2))
-	a.release("ns/b/u-b", v1alpha1.SlotName(1))
+	a.release(a.standing("ns/b/u-b").hold)
 	assert.Equal(t, []string{"1: b -> c"}, steps(a, 2))
-	a.release("ns/a/u-a", v1alpha1.SlotName(0))
-	a.release("ns/c/u-c", v1alpha1.SlotName(1))
+	a.release(a.standing("ns/a/u-a").hold)
+	a.release(a.standing("ns/c/u-c").hold)
 	assert.Equal(t, []string{"0: a -> ", "1: c -> "}, steps(a, 2))
 }
 
@@ -89,11 +90,11 @@ func TestALoweredLimitStopsNobodyAndAdmitsNobodyUntilFewEnoughAreLeft(t *testing
 	}
 	require.Len(t, steps(a, 4), 4)
 	assert.Empty(t, steps(a, 2))
-	a.release("ns/i0/u-i0", v1alpha1.SlotName(0))
+	a.release(a.standing("ns/i0/u-i0").hold)
 	assert.Equal(t, []string{"0: i0 -> "}, steps(a, 2), "three are left")
-	a.release("ns/i3/u-i3", v1alpha1.SlotName(3))
+	a.release(a.standing("ns/i3/u-i3").hold)
 	assert.Equal(t, []string{"3: i3 -> "}, steps(a, 2), "two are left")
-	a.release("ns/i2/u-i2", v1alpha1.SlotName(2))
+	a.release(a.standing("ns/i2/u-i2").hold)
 	assert.Equal(t, []string{"2: i2 -> ", "0:  -> i4"}, steps(a, 2), "one is left, and one may come")
 }
 
@@ -124,12 +125,29 @@ func TestASlotThatComesUnawaresIsUsed(t *testing.T) {
 func TestAReleaseIsForTheSlotThatIsHeldNow(t *testing.T) {
 	a := hall(t)
 	a.leaseSeen(slotLease(1, "ns/a/u-a", 1))
-	a.release("ns/a/u-a", v1alpha1.SlotName(0))
-	assert.Empty(t, steps(a, 4), "it holds another one by now")
-	a.release("ns/a/u-a", v1alpha1.SlotName(1))
+	former := slotLease(1, "ns/a/u-a", 0)
+	former.Spec.LeaseTransitions = new(int32(-2))
+	a.release(holdOf(former))
+	assert.Empty(t, steps(a, 4), "it has got the slot anew, from another leader")
+	a.release(a.standing("ns/a/u-a").hold)
 	a.leaseGone(slotLease(1, "ns/a/u-a", 1))
 	a.leaseSeen(slotLease(3, "ns/a/u-a", 9)) // the next attempt
 	assert.Empty(t, steps(a, 4), "what was said of the former attempt does not end the next one")
+}
+
+func TestAnEndedHoldIsForgottenWhenAnotherLeaderPassesItOn(t *testing.T) {
+	a := hall(t)
+	held := func(holder string, transitions int32, version int) *coordinationv1.Lease {
+		lease := slotLease(0, holder, version)
+		lease.Spec.LeaseTransitions = new(transitions)
+		return lease
+	}
+	a.leaseSeen(held("ns/a/u-a", 1, 1))
+	a.release(a.standing("ns/a/u-a").hold)
+	a.leaseSeen(held("ns/b/u-b", 2, 2))
+	assert.Empty(t, a.ended)
+	a.leaseSeen(held("ns/a/u-a", 3, 3))
+	assert.Empty(t, steps(a, 4), "the next attempt has its slot")
 }
 
 func TestAnImageThatIsGoneOrRunsDoesNotWait(t *testing.T) {

@@ -32,7 +32,7 @@ func (r *Images) observe(ctx context.Context, key types.NamespacedName) (plan.Sn
 	if err != nil {
 		return plan.Snapshot{}, err
 	}
-	s := plan.Snapshot{Image: image, Slot: st.slot, Tail: st.tail, Ahead: st.ahead, SeenUID: r.sightings.of(image)}
+	s := plan.Snapshot{Image: image, Slot: st.slot, Hold: st.hold, Tail: st.tail, Ahead: st.ahead, SeenUID: r.sightings.of(image)}
 	child := types.NamespacedName{Namespace: key.Namespace, Name: v1alpha1.ChildName(key.Name, plan.Revision(image))}
 	dv := &cdiv1.DataVolume{}
 	if found, err := r.read(ctx, child, dv); err != nil {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,6 +88,15 @@ func holderOf(lease *coordinationv1.Lease) string {
 		return ""
 	}
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// holdOf tells one time that a holder has a slot from every other one; empty when nobody has it.
+func holdOf(lease *coordinationv1.Lease) string {
+	holder := holderOf(lease)
+	if holder == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %d", holder, lease.UID, ptr.Deref(lease.Spec.LeaseTransitions, 0))
 }
 
 // parseHolder takes apart what v1alpha1.SlotHolder has put together.

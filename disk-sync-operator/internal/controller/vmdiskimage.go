@@ -8,6 +8,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -104,8 +105,11 @@ func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set 
 	}
 	if d.ReleaseSlot {
 		released, err := r.release(ctx, s)
-		if err != nil || !released {
-			return reconcile.Result{RequeueAfter: leftoverCheck}, err
+		if err != nil {
+			return conflictIsLater(err)
+		}
+		if !released {
+			return reconcile.Result{RequeueAfter: leftoverCheck}, nil
 		}
 	}
 	if d.WakeAt.IsZero() {
@@ -130,6 +134,9 @@ func conflictIsLater(err error) (reconcile.Result, error) {
 // going is an event.
 func (r *Images) release(ctx context.Context, s plan.Snapshot) (released bool, err error) {
 	if s.DataVolume == nil || !ownedBy(s.DataVolume, s.Image.UID) {
+		if err := r.stillAs(ctx, s.Image); err != nil {
+			return false, err
+		}
 		left, err := r.remains(ctx, s.Image)
 		if err != nil {
 			return false, err
@@ -140,8 +147,22 @@ func (r *Images) release(ctx context.Context, s plan.Snapshot) (released bool, e
 		}
 	}
 	r.sightings.forget(s.Image.UID)
-	r.admission.release(holderIdentity(s.Image), s.Slot)
+	r.admission.release(s.Hold)
 	return true, nil
+}
+
+// stillAs fails with a conflict when the image is not what it was when it was looked at: another leader may have begun
+// its next attempt under the very slot that this one has no use for. What does not exist begins nothing.
+func (r *Images) stillAs(ctx context.Context, image *v1alpha1.VMDiskImage) error {
+	current := &v1alpha1.VMDiskImage{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(image), current)
+	switch {
+	case err != nil:
+		return client.IgnoreNotFound(err)
+	case current.UID == image.UID && current.ResourceVersion != image.ResourceVersion:
+		return apierrors.NewConflict(v1alpha1.Resource("vmdiskimages"), image.Name, errors.New("it has changed since it was looked at"))
+	}
+	return nil
 }
 
 // releaseStrangers gives up the slots of images of this name that do not exist any more, once the garbage collector has

@@ -71,9 +71,12 @@ func (a *Admission) leaseSeen(lease *coordinationv1.Lease) {
 func (a *Admission) learn(lease *coordinationv1.Lease) {
 	a.mu.Lock()
 	i, _ := slotNumber(lease.Name)
-	before := a.slots.holder(i)
+	before, hold := a.slots.holder(i), holdOf(a.slots.leases[i])
 	a.slots.observe(lease)
 	after := a.slots.holder(i)
+	if holdOf(a.slots.leases[i]) != hold {
+		delete(a.ended, hold)
+	}
 	if after != "" {
 		a.waiting.Remove(after)
 		delete(a.fresh, after)
@@ -92,7 +95,7 @@ func (a *Admission) learn(lease *coordinationv1.Lease) {
 func (a *Admission) leaseGone(lease *coordinationv1.Lease) {
 	a.mu.Lock()
 	a.slots.forget(lease)
-	delete(a.ended, holderOf(lease))
+	delete(a.ended, holdOf(lease))
 	a.mu.Unlock()
 	if key, _, ok := parseHolder(holderOf(lease)); ok {
 		a.wake(key)
@@ -100,12 +103,16 @@ func (a *Admission) leaseGone(lease *coordinationv1.Lease) {
 	a.poke()
 }
 
-// release says that the holder needs the slot no longer: its DataVolume has Succeeded or is gone.
-func (a *Admission) release(holder, slot string) {
+// release says that the hold, as standing gave it, is needed no longer: its DataVolume has Succeeded or is gone. A slot
+// that the same image has got since, from another leader, is another hold.
+func (a *Admission) release(hold string) {
 	a.mu.Lock()
-	i, has := a.slots.of(holder)
-	if has = has && v1alpha1.SlotName(i) == slot; has {
-		a.ended[holder] = struct{}{}
+	has := false
+	for _, lease := range a.slots.leases {
+		has = has || hold != "" && holdOf(lease) == hold
+	}
+	if has {
+		a.ended[hold] = struct{}{}
 	}
 	a.mu.Unlock()
 	if has {
@@ -116,6 +123,7 @@ func (a *Admission) release(holder, slot string) {
 // standing is what a reconcile needs to know of the queue.
 type standing struct {
 	slot  string // the Lease that the image holds, or empty
+	hold  string // see holdOf
 	tail  int64
 	ahead int
 }
@@ -129,7 +137,7 @@ func (a *Admission) standing(holder string) standing {
 		st.ahead = a.images[holder].ahead
 	}
 	if i, has := a.slots.of(holder); has {
-		st.slot = v1alpha1.SlotName(i)
+		st.slot, st.hold = v1alpha1.SlotName(i), holdOf(a.slots.leases[i])
 	}
 	return st
 }
@@ -220,7 +228,11 @@ func (a *Admission) reload(ctx context.Context) error {
 // releaseAll gives up every slot of a holder that does not exist any more.
 func (a *Admission) releaseAll(holder string) {
 	a.mu.Lock()
-	a.ended[holder] = struct{}{}
+	for _, lease := range a.slots.leases {
+		if holderOf(lease) == holder {
+			a.ended[holdOf(lease)] = struct{}{}
+		}
+	}
 	a.mu.Unlock()
 	a.poke()
 }

@@ -33,6 +33,8 @@ type Snapshot struct {
 	Image *v1alpha1.VMDiskImage
 	// Slot is the name of the Lease that the image holds, or empty.
 	Slot string
+	// Hold tells this time of holding it from others.
+	Hold string
 	// Tail is a ticket that puts the image behind all that are queued now.
 	Tail int64
 	// Ahead is how many images are waiting now.
