@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 		w.claimCluster(t)
 	}
 	w.startServers(t, address)
-	require.NoError(t, chart.Install(t.Context(), w.client, chart.WithoutOperator, chart.WithImportOnce))
+	require.NoError(t, chart.Install(t.Context(), w.client, chartValues(w)...))
 	w.log = operatorLog(t)
 	w.startOperator(t)
 	t.Cleanup(func() { w.operator.Kill() })
