@@ -24,35 +24,35 @@ func ran(name arm.Name, wall time.Duration, change func(*arm.Run)) arm.Run {
 func TestVerdicts(t *testing.T) {
 	for name, c := range map[string]struct {
 		ours, floor []arm.Run
-		want        []Verdict // time, at once, inversions, writes, events, reads
+		want        []Verdict // time, CPU, at once, inversions, writes, events, reads
 	}{
 		"all is well": {
 			ours: []arm.Run{ran(arm.Ours, 15*time.Second, nil)}, floor: []arm.Run{ran(arm.Floor, 10*time.Second, nil)},
-			want: []Verdict{Reached, Reached, Reached, Reached, Reached, Reached},
+			want: []Verdict{Reached, Reached, Reached, Reached, Reached, Reached, Reached},
 		},
 		"the median of the rounds counts, each round by itself": {
 			ours:  []arm.Run{ran(arm.Ours, 30*time.Second, nil), ran(arm.Ours, 14*time.Second, nil), ran(arm.Ours, 20*time.Second, nil)},
 			floor: []arm.Run{ran(arm.Floor, 20*time.Second, nil), ran(arm.Floor, 10*time.Second, nil), ran(arm.Floor, 10*time.Second, nil)},
-			want:  []Verdict{Reached, Reached, Reached, Reached, Reached, Reached},
+			want:  []Verdict{Reached, Reached, Reached, Reached, Reached, Reached, Reached},
 		},
 		"too slow": {
 			ours: []arm.Run{ran(arm.Ours, 16*time.Second, nil)}, floor: []arm.Run{ran(arm.Floor, 10*time.Second, nil)},
-			want: []Verdict{Missed, Reached, Reached, Reached, Reached, Reached},
+			want: []Verdict{Missed, Reached, Reached, Reached, Reached, Reached, Reached},
 		},
 		"too many requests": {
 			ours:  []arm.Run{ran(arm.Ours, time.Second, func(r *arm.Run) { r.Count = audit.Count{Writes: 701, Events: 301, Reads: 1} })},
 			floor: []arm.Run{ran(arm.Floor, time.Second, nil)},
-			want:  []Verdict{Reached, Reached, Reached, Missed, Missed, Missed},
+			want:  []Verdict{Reached, Reached, Reached, Reached, Missed, Missed, Missed},
 		},
 		"fast, but beyond the limit": {
 			ours:  []arm.Run{ran(arm.Ours, time.Second, func(r *arm.Run) { r.Void = []string{"5 at once"} })},
 			floor: []arm.Run{ran(arm.Floor, time.Second, nil)},
-			want:  []Verdict{Void, Void, Void, Void, Void, Void},
+			want:  []Verdict{Void, Void, Void, Void, Void, Void, Void},
 		},
 		"a floor that cheats is no floor": {
 			ours:  []arm.Run{ran(arm.Ours, time.Second, nil)},
 			floor: []arm.Run{ran(arm.Floor, time.Second, func(r *arm.Run) { r.Void = []string{"5 at once"} })},
-			want:  []Verdict{Void, Void, Void, Void, Void, Void},
+			want:  []Verdict{Void, Void, Void, Void, Void, Void, Void},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -145,8 +145,8 @@ func (s *session) lab(ctx context.Context, name arm.Name, load arm.Load) (*arm.L
 
 func (s *session) add(run arm.Run) {
 	s.result.Runs = append(s.result.Runs, run)
-	fmt.Fprintf(s.Log, "%-19s %s: %.2f s, %.1f ms per image, %.2f writes and %.2f event calls per image, %d reads; at once %d/%d/%d, inversions %d/%d/%d (slot/syncing/download) %s\n",
-		run.Arm, run.Load, run.Wall.Seconds(), run.MsPerImage(), run.PerImage(float64(run.Count.Writes)), run.PerImage(float64(run.Count.Events)), run.Count.Reads,
+	fmt.Fprintf(s.Log, "%-19s %s: %.2f s, %.1f ms per image (%.1f ms CPU), %.2f writes and %.2f event calls per image, %d reads; at once %d/%d/%d, inversions %d/%d/%d (slot/syncing/download) %s\n",
+		run.Arm, run.Load, run.Wall.Seconds(), run.MsPerImage(), run.CPUPerImage(), run.PerImage(float64(run.Count.Writes)), run.PerImage(float64(run.Count.Events)), run.Count.Reads,
 		run.Highest(0), run.Highest(1), run.Highest(2), run.Inversions(0), run.Inversions(1), run.Inversions(2), void(run.Void))
 }
 

@@ -34,6 +34,15 @@ func (r Run) PerImage(total float64) float64 { return total / float64(r.Load.Ima
 // MsPerImage is the wall time per image in milliseconds.
 func (r Run) MsPerImage() float64 { return r.PerImage(r.Wall.Seconds() * 1000) }
 
+// CPUPerImage of all processes together, in milliseconds.
+func (r Run) CPUPerImage() float64 {
+	var all time.Duration
+	for _, used := range r.CPU {
+		all += used
+	}
+	return r.PerImage(all.Seconds() * 1000)
+}
+
 const (
 	drainTimeout = 2 * time.Minute
 	topCalls     = 25
