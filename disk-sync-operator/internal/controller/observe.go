@@ -21,11 +21,12 @@ import (
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;pods,verbs=get;list;watch
 
-// observe does every read of a reconcile, from the caches. The client waits until a cache shows what this process has
-// written to the object that is read. Without an image the snapshot is empty.
-func (r *Images) observe(ctx context.Context, key types.NamespacedName) (plan.Snapshot, error) {
+// observe does every read of a reconcile: from the caches, as a rule, or from the API server. The cached client waits until
+// a cache shows what this process has written to the object that is read; but what others wrote to one kind may show
+// before what they wrote to another. Without an image the snapshot is empty.
+func (r *Images) observe(ctx context.Context, from client.Reader, key types.NamespacedName) (plan.Snapshot, error) {
 	image := &v1alpha1.VMDiskImage{}
-	if found, err := r.read(ctx, key, image); err != nil || !found {
+	if found, err := read(ctx, from, key, image); err != nil || !found {
 		return plan.Snapshot{}, err
 	}
 	st, err := r.standing(ctx, image)
@@ -35,15 +36,15 @@ func (r *Images) observe(ctx context.Context, key types.NamespacedName) (plan.Sn
 	s := plan.Snapshot{Image: image, Slot: st.slot, Hold: st.hold, Tail: st.tail, Ahead: st.ahead, SeenUID: r.sightings.of(image)}
 	child := types.NamespacedName{Namespace: key.Namespace, Name: v1alpha1.ChildName(key.Name, plan.Revision(image))}
 	dv := &cdiv1.DataVolume{}
-	if found, err := r.read(ctx, child, dv); err != nil {
+	if found, err := read(ctx, from, child, dv); err != nil {
 		return s, err
 	} else if found {
 		s.DataVolume = dv
-		if err := r.observeVolume(ctx, child, &s); err != nil {
+		if err := r.observeVolume(ctx, from, child, &s); err != nil {
 			return s, err
 		}
 	}
-	return s, r.observeSnapshot(ctx, child, &s)
+	return s, observeSnapshot(ctx, from, child, &s)
 }
 
 // standing asks the API server itself before an attempt is said to have lost its slot: with two leaders, the news of the
@@ -61,10 +62,10 @@ func (r *Images) standing(ctx context.Context, image *v1alpha1.VMDiskImage) (sta
 }
 
 // observeVolume reads the claim and, while it is being filled, the importer pod.
-func (r *Images) observeVolume(ctx context.Context, child types.NamespacedName, s *plan.Snapshot) error {
+func (r *Images) observeVolume(ctx context.Context, from client.Reader, child types.NamespacedName, s *plan.Snapshot) error {
 	r.sightings.note(s.Image, s.DataVolume)
 	claim := &corev1.PersistentVolumeClaim{}
-	if found, err := r.read(ctx, child, claim); err != nil || !found {
+	if found, err := read(ctx, from, child, claim); err != nil || !found {
 		return err
 	}
 	s.Claim = claim
@@ -73,7 +74,7 @@ func (r *Images) observeVolume(ctx context.Context, child types.NamespacedName, 
 	}
 	for _, owner := range importerOwners(claim) {
 		pod := &corev1.Pod{}
-		found, err := r.read(ctx, types.NamespacedName{Namespace: child.Namespace, Name: "importer-" + owner}, pod)
+		found, err := read(ctx, from, types.NamespacedName{Namespace: child.Namespace, Name: "importer-" + owner}, pod)
 		if err != nil {
 			return err
 		}
@@ -85,9 +86,9 @@ func (r *Images) observeVolume(ctx context.Context, child types.NamespacedName, 
 	return nil
 }
 
-func (r *Images) observeSnapshot(ctx context.Context, child types.NamespacedName, s *plan.Snapshot) error {
+func observeSnapshot(ctx context.Context, from client.Reader, child types.NamespacedName, s *plan.Snapshot) error {
 	vs := &snapshotv1.VolumeSnapshot{}
-	if found, err := r.read(ctx, child, vs); err != nil || !found {
+	if found, err := read(ctx, from, child, vs); err != nil || !found {
 		return err
 	}
 	s.VolumeSnapshot = vs
@@ -95,15 +96,15 @@ func (r *Images) observeSnapshot(ctx context.Context, child types.NamespacedName
 		return nil
 	}
 	content := &snapshotv1.VolumeSnapshotContent{}
-	found, err := r.read(ctx, types.NamespacedName{Name: *vs.Status.BoundVolumeSnapshotContentName}, content)
+	found, err := read(ctx, from, types.NamespacedName{Name: *vs.Status.BoundVolumeSnapshotContentName}, content)
 	if found {
 		s.Content = content
 	}
 	return err
 }
 
-func (r *Images) read(ctx context.Context, key types.NamespacedName, obj client.Object) (found bool, err error) {
-	err = r.client.Get(ctx, key, obj)
+func read(ctx context.Context, from client.Reader, key types.NamespacedName, obj client.Object) (found bool, err error) {
+	err = from.Get(ctx, key, obj)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -64,7 +64,7 @@ func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin 
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	snapshot, err := r.observe(ctx, key)
+	snapshot, err := r.observe(ctx, r.client, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -74,10 +74,22 @@ func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin 
 	}
 	settings := plan.Settings{Policy: p, ProgressInterval: r.progress}
 	decision := plan.Next(snapshot, settings, r.now())
+	if destroys(decision) {
+		if snapshot, err = r.observe(ctx, r.live, key); err != nil || snapshot.Image == nil {
+			return reconcile.Result{}, err
+		}
+		decision = plan.Next(snapshot, settings, r.now())
+	}
 	if begins(decision) {
 		return begin(ctx, snapshot, decision, settings)
 	}
 	return r.act(ctx, snapshot, decision, settings)
+}
+
+// destroys says that the decision ends an attempt or deletes something. That is decided on the API server's own word: the
+// caches may show an image as another leader has just left it, and its volume as it was before.
+func destroys(d plan.Decision) bool {
+	return d.Report.Failure != nil || slices.Contains(d.Actions, plan.DeleteDataVolume) || slices.Contains(d.Actions, plan.DeleteSnapshot)
 }
 
 // begins says that the decision starts a download.
@@ -92,6 +104,7 @@ func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set 
 	if err != nil {
 		return conflictIsLater(err)
 	}
+	written := image != s.Image
 	s.Image = image
 	for _, action := range d.Actions {
 		err := r.carryOut(ctx, s, action)
@@ -104,7 +117,7 @@ func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set 
 		}
 	}
 	if d.ReleaseSlot {
-		released, err := r.release(ctx, s)
+		released, err := r.release(ctx, s, written)
 		if err != nil {
 			return conflictIsLater(err)
 		}
@@ -132,11 +145,13 @@ func conflictIsLater(err error) (reconcile.Result, error) {
 
 // release gives up the slot, on proof that nothing downloads under it any more. What is left goes by itself, and its
 // going is an event.
-func (r *Images) release(ctx context.Context, s plan.Snapshot) (released bool, err error) {
-	if s.DataVolume == nil || !ownedBy(s.DataVolume, s.Image.UID) {
+func (r *Images) release(ctx context.Context, s plan.Snapshot, written bool) (released bool, err error) {
+	if !written { // a write would have failed
 		if err := r.stillAs(ctx, s.Image); err != nil {
 			return false, err
 		}
+	}
+	if s.DataVolume == nil || !ownedBy(s.DataVolume, s.Image.UID) {
 		left, err := r.remains(ctx, s.Image)
 		if err != nil {
 			return false, err
