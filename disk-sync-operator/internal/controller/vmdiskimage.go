@@ -54,7 +54,16 @@ type Starts struct{ *Images }
 
 // Reconcile begins the image's attempt, if one is due.
 func (r Starts) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.reconcile(ctx, req.NamespacedName, r.act)
+	return r.reconcile(ctx, req.NamespacedName, r.begin)
+}
+
+// begin makes sure of the slot first: a leader that was paused may remember one that its successor has passed on.
+func (r Starts) begin(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
+	holds, err := r.admission.confirm(ctx, s.Slot, s.Hold)
+	if err != nil || !holds {
+		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, err
+	}
+	return r.act(ctx, s, d, set)
 }
 
 type beginner func(context.Context, plan.Snapshot, plan.Decision, plan.Settings) (reconcile.Result, error)

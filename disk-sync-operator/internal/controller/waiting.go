@@ -10,6 +10,7 @@ import (
 	"github.com/pelotech/open-terrain/apis/queue"
 	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -223,6 +224,24 @@ func (a *Admission) reload(ctx context.Context) error {
 		a.slots.observe(&leases.Items[i])
 	}
 	return nil
+}
+
+// confirm asks the API server whether a slot is still under that hold.
+func (a *Admission) confirm(ctx context.Context, slot, hold string) (bool, error) {
+	lease := &coordinationv1.Lease{}
+	lease.Namespace, lease.Name = a.namespace, slot
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(lease), lease)
+	if apierrors.IsNotFound(err) {
+		return false, nil // its deletion is an event
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at the slot %s: %w", slot, err)
+	}
+	if holdOf(lease) == hold {
+		return true, nil
+	}
+	a.leaseSeen(lease)
+	return false, nil
 }
 
 // releaseAll gives up every slot of a holder that does not exist any more.
