@@ -169,6 +169,11 @@ func TestOrder(t *testing.T) {
 			s.queued("b", 1)
 			s.queued("a", 2)
 		}, want: []string{"created at revision 1 it has ticket 2, and one created at 2 has 1"}},
+		"a newer one begins without a slot": {tell: func(s *story) {
+			s.image("a")
+			s.image("b")
+			s.syncing("b", 1)
+		}, want: []string{"lab/b with ticket 2 gets a slot, and lab/a with ticket 1 waits"}},
 		"attempts begin against the order of the slots": {tell: func(s *story) {
 			s.image("a")
 			s.image("b")

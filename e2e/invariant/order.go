@@ -39,11 +39,11 @@ func (o *order) look(st *state, e history.Event) {
 			o.grant(st, e, after)
 		}
 	case *otv1alpha1.VMDiskImage:
-		o.image(e)
+		o.image(st, e)
 	}
 }
 
-func (o *order) image(e history.Event) {
+func (o *order) image(st *state, e history.Event) {
 	image, _ := history.As[*otv1alpha1.VMDiskImage](e)
 	before, _ := history.PrevAs[*otv1alpha1.VMDiskImage](e)
 	if image == nil {
@@ -62,7 +62,7 @@ func (o *order) image(e history.Event) {
 		o.firstTicket(e, ticketed{born: o.born[image.UID], ticket: first})
 	}
 	if image.Status.Phase == otv1alpha1.PhaseSyncing && before.Status.Phase != otv1alpha1.PhaseSyncing {
-		o.begin(e, identity(image))
+		o.begin(st, e, before)
 	}
 }
 
@@ -78,14 +78,17 @@ func (o *order) firstTicket(e history.Event, own ticketed) {
 
 func (o *order) grant(st *state, e history.Event, holder string) {
 	o.granted = append(o.granted, holder)
-	image := st.images[uidOf(holder)]
-	if image == nil {
-		return
+	if image := st.images[uidOf(holder)]; image != nil {
+		o.passes(st, e, image)
 	}
+}
+
+// passes tells whom the image leaves behind that waits with a lower ticket.
+func (o *order) passes(st *state, e history.Event, image *otv1alpha1.VMDiskImage) {
 	own, _ := waits(image)
 	for _, other := range st.images {
 		ticket, waiting := waits(other)
-		if !waiting || ticket >= own || st.holds(other) {
+		if !waiting || ticket >= own || other.UID == image.UID || st.holds(other) {
 			continue
 		}
 		if back, came := o.back[other.UID]; came && e.Seen.Sub(back) < o.settings.Lag {
@@ -95,9 +98,10 @@ func (o *order) grant(st *state, e history.Event, holder string) {
 	}
 }
 
-func (o *order) begin(e history.Event, holder string) {
+// begin takes the image, as it was before, off the list of those that were granted a slot. One that was not is judged now.
+func (o *order) begin(st *state, e history.Event, image *otv1alpha1.VMDiskImage) {
 	for i, h := range o.granted {
-		if h != holder {
+		if h != identity(image) {
 			continue
 		}
 		if i > 0 && o.settings.OrderedStarts {
@@ -106,6 +110,7 @@ func (o *order) begin(e history.Event, holder string) {
 		o.granted = append(o.granted[:i:i], o.granted[i+1:]...)
 		return
 	}
+	o.passes(st, e, image)
 }
 
 func number(resourceVersion string) int64 {

@@ -31,6 +31,7 @@ func TestQueue(t *testing.T) {
 	t.Run("the API server restarts", func(t *testing.T) { apiServerRestarts(t, w) })
 	t.Run("the fence lets the rightful pass", func(t *testing.T) { fenceLetsPass(t, w) })
 	t.Run("nothing is written when all is done", func(t *testing.T) { quiet(t, w) })
+	t.Run("a naive operator turns the checks red", func(t *testing.T) { naiveTurnsRed(t, w) })
 }
 
 // create images with these URLs, in that order, and give their names.

@@ -24,6 +24,9 @@ func Behaviour(dv *cdiv1.DataVolume) cdi.Behaviour {
 	if http != nil && strings.Contains(http.URL, firstFails) && dv.Annotations[otv1alpha1.AnnotationAttempt] == "1" {
 		return cdi.Behaviour{Fail: "Unable to connect to http data source: unexpected EOF"}
 	}
+	if http != nil && strings.HasPrefix(http.URL, "http://images.test/status/404") { // no server: an instant import
+		return cdi.Behaviour{Fail: "Unable to connect to http data source: expected status code 200, got 404. Status: 404 Not Found"}
+	}
 	return cdi.Behaviour{}
 }
 
