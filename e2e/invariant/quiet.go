@@ -13,7 +13,7 @@ func Quiet(_ Settings, events []history.Event) []Violation {
 	for _, e := range events {
 		leader := e.Resource == "leases" && !strings.HasPrefix(e.Name, otv1alpha1.DiskSyncSlotPrefix)
 		// The API server renews Leases of its own, and looks after its tokens and addresses.
-		ours := e.Namespace != "kube-system" && e.Resource != "endpointslices" && e.Resource != "masterleases"
+		ours := e.Namespace != "kube-system" && e.Resource != "endpointslices" && e.Resource != "masterleases" && e.Resource != "peerserverleases"
 		if ours && !leader {
 			f.add(e, "nothing was left to do")
 		}

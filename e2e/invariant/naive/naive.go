@@ -83,7 +83,9 @@ func (o *Operator) look(ctx context.Context, image *otv1alpha1.VMDiskImage) erro
 // follow says Succeeded without a snapshot, and starts again whatever has failed.
 func (o *Operator) follow(ctx context.Context, image *otv1alpha1.VMDiskImage) error {
 	dv := volume(image)
-	if err := o.Client.Get(ctx, client.ObjectKeyFromObject(dv), dv); err != nil {
+	if err := o.Client.Get(ctx, client.ObjectKeyFromObject(dv), dv); apierrors.IsNotFound(err) {
+		return o.say(ctx, image, metav1.ConditionFalse, otv1alpha1.ReasonQueued)
+	} else if err != nil {
 		return err
 	}
 	if dv.Status.Phase == cdiv1.Succeeded {
