@@ -48,7 +48,12 @@ var harmless = map[string]bool{
 	"": true, "Pending": true, "ContainerCreating": true, "PodInitializing": true, "Unschedulable": true,
 	"Scratch space required": true, "Completed": true, "Pod is running": true, "ErrImagePull": true,
 	"ImagePullBackOff": true, "CreateContainerConfigError": true, "CreateContainerError": true, "InvalidImageName": true,
+	errStartingPod: true,
 }
+
+// errStartingPod: the API server did not take the importer pod, as in a namespace so young that its ServiceAccount is not
+// there yet. CDI goes on trying by itself, and nothing has been downloaded.
+const errStartingPod = "ErrStartingPod"
 
 // FailureOf says whether the attempt has failed, and why: phase Failed, Running=False with the reason of a failed
 // container, a restart of it (the importer downloads from the start then: that would be a second download), or

@@ -131,6 +131,7 @@ func TestAGoodImportNeverLooksFailed(t *testing.T) {
 	const needsScratch = "scratch space required and none found"
 	rows := []row{
 		{"", "False", "", ""}, {"Pending", "False", "", ""}, {"PendingPopulation", "False", "", ""}, {"ImportScheduled", "False", "", ""},
+		{"ImportScheduled", "False", "ErrStartingPod", "Error starting pod 'importer-prime-1': For more information, request access to cdi-deploy logs from your sysadmin"},
 		{"ImportScheduled", "False", "Unschedulable", "Importer pod cannot be scheduled"},
 		{"ImportScheduled", "False", "ContainerCreating", ""}, {"ImportInProgress", "True", "Pod is running", ""},
 		{"ImportInProgress", "False", "Scratch space required", needsScratch},

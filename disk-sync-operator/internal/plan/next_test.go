@@ -203,6 +203,7 @@ func TestWaitOf(t *testing.T) {
 		want plan.Wait
 	}{
 		"no volume":                    {},
+		"a pod":                        {volume("ImportScheduled", "False", "ErrStartingPod", "Error starting pod 'importer'"), nil, plan.Wait{Message: "Error starting pod 'importer'"}},
 		"a node":                       {volume("ImportScheduled", "False", "Unschedulable", "no node"), nil, plan.Wait{Reason: "Unschedulable", Message: "no node"}},
 		"an image of the importer":     {&cdiv1.DataVolume{}, pod("ErrImagePull", "denied"), plan.Wait{Message: "the importer pod waits: ErrImagePull: denied"}},
 		"a container, as always":       {&cdiv1.DataVolume{}, pod("ContainerCreating", ""), plan.Wait{}},

@@ -37,8 +37,13 @@ func WaitOf(dv *cdiv1.DataVolume, importer *corev1.Pod) Wait {
 	if dv == nil {
 		return Wait{}
 	}
-	if running := condition(dv, cdiv1.DataVolumeRunning); running != nil && running.Reason == "Unschedulable" {
-		return Wait{Reason: v1alpha1.FailureUnschedulable, Message: clip(running.Message)}
+	if running := condition(dv, cdiv1.DataVolumeRunning); running != nil {
+		switch running.Reason {
+		case "Unschedulable":
+			return Wait{Reason: v1alpha1.FailureUnschedulable, Message: clip(running.Message)}
+		case errStartingPod:
+			return Wait{Message: clip(running.Message)}
+		}
 	}
 	if waiting := waitingContainer(importer); waiting != nil {
 		return podWait(dv, waiting)
