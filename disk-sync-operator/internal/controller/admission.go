@@ -39,13 +39,14 @@ type Admission struct {
 	mu       sync.Mutex
 	slots    slots
 	waiting  queue.Queue
-	images   map[string]entry    // every image that exists, by holder identity
-	fresh    map[string]bool     // waiting, and without a ticket in status
-	granting string              // the holder whose Lease is being written
-	ended    map[string]struct{} // holds that are needed no longer
-	tail     int64               // the highest resourceVersion that was seen of an image
-	limit    int                 // the limit of the last round
-	begun    bool                // the first round has woken every holder
+	images   map[string]entry     // every image that exists, by holder identity
+	fresh    map[string]bool      // waiting, and without a ticket in status
+	granting string               // the holder whose Lease is being written
+	ended    map[string]struct{}  // holds that are needed no longer
+	granted  map[string]time.Time // holds that we gave, until their attempts begin
+	tail     int64                // the highest resourceVersion that was seen of an image
+	limit    int                  // the limit of the last round
+	begun    bool                 // the first round has woken every holder
 }
 
 // entry is what admission remembers of an image.
@@ -190,10 +191,12 @@ func (a *Admission) settle(s step, lease *coordinationv1.Lease) {
 	defer a.mu.Unlock()
 	a.slots.observe(lease)
 	delete(a.ended, holdOf(s.lease))
+	delete(a.granted, holdOf(s.lease))
 	a.granting = ""
 	if s.to == "" {
 		return
 	}
+	a.granted[holdOf(lease)] = a.now()
 	delete(a.fresh, s.to)
 	if e, known := a.images[s.to]; known {
 		a.metrics.admissionWait.Observe(a.now().Sub(e.since).Seconds())

@@ -21,7 +21,7 @@ func hall(t *testing.T) *Admission {
 	m, err := newMetrics(prometheus.NewRegistry())
 	require.NoError(t, err)
 	return &Admission{
-		now: time.Now, metrics: m, images: map[string]entry{}, fresh: map[string]bool{}, ended: map[string]struct{}{},
+		now: time.Now, metrics: m, images: map[string]entry{}, fresh: map[string]bool{}, ended: map[string]struct{}{}, granted: map[string]time.Time{},
 		poke: func() {}, wake: func(types.NamespacedName) {}, admitted: func(types.NamespacedName) {},
 	}
 }
@@ -171,4 +171,19 @@ func TestThePositionIsThatOfTheArrival(t *testing.T) {
 	assert.Equal(t, 3, st.ahead)
 	assert.Equal(t, int64(9), st.tail)
 	assert.Empty(t, st.slot)
+}
+
+func TestTheAnswerToOurOwnGrantIsTheAPIServersWordForAWhile(t *testing.T) {
+	a := hall(t)
+	now := time.Now()
+	a.now = func() time.Time { return now }
+	a.imageSeen(queuedImage("a", 1, 1))
+	steps(a, 1)
+	hold := a.standing("ns/a/u-a").hold
+	assert.True(t, a.justGranted(hold))
+	assert.False(t, a.justGranted(hold), "an attempt begins once")
+	steps(a, 0)
+	a.granted[hold] = now
+	now = now.Add(wordKept) // the process was stopped
+	assert.False(t, a.justGranted(hold))
 }

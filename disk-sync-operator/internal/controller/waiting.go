@@ -226,8 +226,15 @@ func (a *Admission) reload(ctx context.Context) error {
 	return nil
 }
 
-// confirm asks the API server whether a slot is still under that hold.
+// wordKept is how long the API server's answer to our own write of a Lease is taken for its word. A process that was
+// stopped for longer asks again.
+const wordKept = 2 * time.Second
+
+// confirm makes sure that a slot is still under that hold: by the answer to our own write, or by asking the API server.
 func (a *Admission) confirm(ctx context.Context, slot, hold string) (bool, error) {
+	if a.justGranted(hold) {
+		return true, nil
+	}
 	lease := &coordinationv1.Lease{}
 	lease.Namespace, lease.Name = a.namespace, slot
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(lease), lease)
@@ -242,6 +249,14 @@ func (a *Admission) confirm(ctx context.Context, slot, hold string) (bool, error
 	}
 	a.leaseSeen(lease)
 	return false, nil
+}
+
+func (a *Admission) justGranted(hold string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, granted := a.granted[hold]
+	delete(a.granted, hold) // an attempt begins once
+	return granted && a.now().Sub(at) < wordKept
 }
 
 // releaseAll gives up every slot of a holder that does not exist any more.
