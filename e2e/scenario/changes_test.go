@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"testing"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -30,7 +31,7 @@ func changedWhileSyncing(t *testing.T, w *world) {
 func (w *world) gone(t *testing.T, object client.Object) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		return apierrors.IsNotFound(w.client.Get(context.Background(), client.ObjectKeyFromObject(object), object))
 	}, w.patience, w.poll, "%T %s goes", object, object.GetName())
 }
 

@@ -24,7 +24,7 @@ func (w *world) claimCluster(t *testing.T) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chart.Namespace, Labels: map[string]string{labelTest: "operator"}}}
 	err := w.client.Create(t.Context(), namespace)
-	if apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) { // a run was broken off
 		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
 		require.Contains(t, namespace.Labels, labelTest,
 			"the namespace %s was not made by these tests: they would change what is installed there", chart.Namespace)
@@ -52,6 +52,7 @@ func (w *world) clear(t *testing.T) {
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chart.Namespace}}
 	assert.NoError(t, client.IgnoreNotFound(w.client.Delete(ctx, namespace)))
+	w.gone(t, namespace)
 }
 
 // clearStories returns when the namespaces of stories are gone, those of a run that was broken off, too.

@@ -11,12 +11,13 @@ import (
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// frame is one change of an image or of a DataVolume.
+// frame is one change of an image, of a DataVolume or of an importer pod.
 type frame struct {
 	revision int64 // of the write: one order over all kinds
 	kind     string
@@ -26,11 +27,12 @@ type frame struct {
 }
 
 const (
-	imageFrame  = "image"
-	volumeFrame = "DataVolume"
+	imageFrame    = "image"
+	volumeFrame   = "DataVolume"
+	importerFrame = "importer pod"
 )
 
-// film records every change of the images and DataVolumes of some namespaces.
+// film records every change of the images, DataVolumes and importer pods of some namespaces.
 type film struct {
 	namespaces []string
 
@@ -45,7 +47,7 @@ func (w *world) film(t *testing.T, namespaces ...string) *film {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	t.Cleanup(func() { cancel(); done.Wait() })
-	for _, list := range []client.ObjectList{&v1alpha1.VMDiskImageList{}, &cdiv1.DataVolumeList{}} {
+	for _, list := range []client.ObjectList{&v1alpha1.VMDiskImageList{}, &cdiv1.DataVolumeList{}, &corev1.PodList{}} {
 		changes, err := w.client.Watch(ctx, list)
 		require.NoError(t, err)
 		done.Go(func() {
@@ -78,6 +80,8 @@ func (f *film) record(event watch.Event) {
 		shot.kind, shot.phase = imageFrame, string(o.Status.Phase)
 	case *cdiv1.DataVolume:
 		shot.kind, shot.phase = volumeFrame, string(o.Status.Phase)
+	case *corev1.Pod:
+		shot.kind, shot.phase = importerFrame, string(o.Status.Phase)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,29 +126,29 @@ func (f *film) starts() []start {
 	return starts
 }
 
-// keptTo checks that there never were more images Syncing, nor more DataVolumes at work, than the limit.
+// keptTo checks that there never were more images Syncing, DataVolumes at work, or importers running, than the limit.
 func (f *film) keptTo(t *testing.T, limit int) {
 	t.Helper()
-	most := 0
-	for _, s := range f.starts() {
-		most = max(most, s.syncing)
-	}
-	assert.LessOrEqual(t, most, limit, "images Syncing at once")
-	most = 0
-	working := map[string]bool{}
-	for _, shot := range f.cut() {
-		if shot.kind != volumeFrame {
-			continue
+	for kind, idle := range map[string][]string{
+		imageFrame:    {"", string(v1alpha1.PhaseQueued), string(v1alpha1.PhaseSnapshotting), string(v1alpha1.PhaseSucceeded), string(v1alpha1.PhaseFailed)},
+		volumeFrame:   {string(cdiv1.Succeeded)},
+		importerFrame: {string(corev1.PodPending), string(corev1.PodSucceeded), string(corev1.PodFailed)},
+	} {
+		most, working := 0, map[string]bool{}
+		for _, shot := range f.cut() {
+			if shot.kind != kind {
+				continue
+			}
+			if shot.gone || slices.Contains(idle, shot.phase) {
+				delete(working, shot.name)
+			} else {
+				working[shot.name] = true
+			}
+			most = max(most, len(working))
 		}
-		if shot.gone || shot.phase == string(cdiv1.Succeeded) {
-			delete(working, shot.name)
-		} else {
-			working[shot.name] = true
-		}
-		most = max(most, len(working))
+		assert.LessOrEqual(t, most, limit, "%s: at work at once", kind)
+		assert.Positive(t, most, "%s: the film shows something", kind)
 	}
-	assert.LessOrEqual(t, most, limit, "DataVolumes at work at once")
-	assert.Positive(t, most, "the film shows something")
 }
 
 // order is in which order the images began their first attempt.

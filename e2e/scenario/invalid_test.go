@@ -9,7 +9,7 @@ import (
 
 // invalidSpecs reads what a user reads.
 func invalidSpecs(t *testing.T, w *world) {
-	const manifest = `{apiVersion: pelotech.ot/v1alpha1, kind: VMDiskImage, metadata: {name: wrong, namespace: %s}, spec: {%s}}`
+	const manifest = "apiVersion: pelotech.ot/v1alpha1\nkind: VMDiskImage\nmetadata: {name: wrong, namespace: %s}\nspec: {%s}\n"
 	namespace := w.namespace(t)
 	for name, test := range map[string]struct{ spec, want string }{
 		"no url":                 {`sourceType: http, diskSize: 1Gi`, "url is required unless sourceType is blank"},
