@@ -44,28 +44,39 @@ type failure struct {
 }
 
 func (b *backoff) image(st *state, e history.Event, image *otv1alpha1.VMDiskImage) {
-	status := image.Status
 	before, _ := history.PrevAs[*otv1alpha1.VMDiskImage](e)
-	if before == nil || status.LastFailure == nil {
+	if before == nil || image.Status.LastFailure == nil {
 		return
 	}
-	known, failed := b.failures[image.UID]
+	waited, waits := before.Status.NextAttemptTime != nil, image.Status.NextAttemptTime != nil
 	switch {
-	case status.NextAttemptTime != nil && before.Status.NextAttemptTime == nil:
-		p := st.policies[len(st.policies)-1].Policy
-		fail := failure{
-			told: e.Seen, noticed: status.LastFailure.Time.Time, revision: status.Revision,
-			wait: wait(p, int(status.Attempts)),
-		}
-		b.failures[image.UID] = fail
-		if promised := status.NextAttemptTime.Sub(fail.noticed); promised < fail.wait {
-			b.add(e, "nextAttemptTime is %s after the failure, and the wait is %s", promised, fail.wait)
-		}
-	case failed && status.NextAttemptTime == nil && before.Status.NextAttemptTime != nil && status.Revision == known.revision:
-		latest := time.Duration(float64(known.wait)*(1+jitter)) + granularity + b.settings.Late
-		if gap := e.Seen.Sub(known.told); b.settings.Late > 0 && gap > latest {
-			b.add(e, "it comes back %s after the failure, and the wait is %s", gap, known.wait)
-		}
+	case waits && !waited:
+		b.failed(st, e, image)
+	case waited && !waits:
+		b.cameBack(e, image)
+	}
+}
+
+func (b *backoff) failed(st *state, e history.Event, image *otv1alpha1.VMDiskImage) {
+	status := image.Status
+	fail := failure{
+		told: e.Seen, noticed: status.LastFailure.Time.Time, revision: status.Revision,
+		wait: wait(st.policies[len(st.policies)-1].Policy, int(status.Attempts)),
+	}
+	b.failures[image.UID] = fail
+	if promised := status.NextAttemptTime.Sub(fail.noticed); promised < fail.wait {
+		b.add(e, "nextAttemptTime is %s after the failure, and the wait is %s", promised, fail.wait)
+	}
+}
+
+func (b *backoff) cameBack(e history.Event, image *otv1alpha1.VMDiskImage) {
+	known, failed := b.failures[image.UID]
+	if !failed || image.Status.Revision != known.revision || b.settings.Late == 0 {
+		return
+	}
+	latest := time.Duration(float64(known.wait)*(1+jitter)) + granularity + b.settings.Late
+	if gap := e.Seen.Sub(known.told); gap > latest {
+		b.add(e, "it comes back %s after the failure, and the wait is %s", gap, known.wait)
 	}
 }
 

@@ -55,11 +55,7 @@ func replay(s Settings, events []history.Event, look func(*state, history.Event)
 }
 
 func (st *state) apply(e history.Event) {
-	object := e.Object
-	if e.Deleted {
-		object = e.Prev
-	}
-	switch o := object.(type) {
+	switch o := latest(e).(type) {
 	case *otv1alpha1.VMDiskImage:
 		keep(st.images, o.UID, o, e.Deleted)
 	case *cdiv1.DataVolume:
@@ -71,13 +67,15 @@ func (st *state) apply(e history.Event) {
 	case *snapshotv1.VolumeSnapshotContent:
 		keep(st.contents, o.Name, o, e.Deleted)
 	case *coordinationv1.Lease:
-		if st.isSlot(o) {
-			keep(st.slots, o.Name, holder(o), e.Deleted || holder(o) == "")
-		}
+		st.applyLease(o, e)
 	case *corev1.ConfigMap:
-		if o.Namespace == st.namespace && o.Name == otv1alpha1.PolicyConfigMapName {
-			st.applyPolicy(o, e)
-		}
+		st.applyPolicy(o, e)
+	}
+}
+
+func (st *state) applyLease(lease *coordinationv1.Lease, e history.Event) {
+	if st.isSlot(lease) {
+		keep(st.slots, lease.Name, holder(lease), e.Deleted || holder(lease) == "")
 	}
 }
 
@@ -91,6 +89,9 @@ func keep[K comparable, V any](m map[K]V, key K, value V, gone bool) {
 
 // applyPolicy follows the rule that a bad ConfigMap changes nothing.
 func (st *state) applyPolicy(cm *corev1.ConfigMap, e history.Event) {
+	if cm.Namespace != st.namespace || cm.Name != otv1alpha1.PolicyConfigMapName {
+		return
+	}
 	next, errs := policy.Parse(cm.Data)
 	if e.Deleted {
 		next, errs = policy.Default(), nil

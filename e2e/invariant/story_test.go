@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -64,7 +63,7 @@ func (s *story) limit(n int) { s.policy(map[string]string{"concurrency": strconv
 func (s *story) slot(i int, image string) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operator, Name: otv1alpha1.SlotName(i)}}
 	if image != "" {
-		lease.Spec.HolderIdentity = ptr.To(otv1alpha1.SlotHolder(types.NamespacedName{Namespace: "lab", Name: image}, uid(image)))
+		lease.Spec.HolderIdentity = new(otv1alpha1.SlotHolder(types.NamespacedName{Namespace: "lab", Name: image}, uid(image)))
 	}
 	s.put("leases", lease)
 }
@@ -173,7 +172,7 @@ func (s *story) claim(name string, phase corev1.PersistentVolumeClaimPhase) {
 // snapshot of an image; its content is bound to the UID, or to the snapshot when the UID is empty.
 func (s *story) snapshot(name string, ready bool, boundTo types.UID) {
 	vs := &snapshotv1.VolumeSnapshot{ObjectMeta: s.child(name)}
-	vs.Status = &snapshotv1.VolumeSnapshotStatus{ReadyToUse: ptr.To(ready), BoundVolumeSnapshotContentName: ptr.To("content-" + name)}
+	vs.Status = &snapshotv1.VolumeSnapshotStatus{ReadyToUse: new(ready), BoundVolumeSnapshotContentName: new("content-" + name)}
 	if boundTo == "" {
 		boundTo = vs.UID
 	}

@@ -1,6 +1,8 @@
 package invariant
 
 import (
+	"slices"
+
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/history"
@@ -57,12 +59,9 @@ func phases(f *found, e history.Event, before, image *otv1alpha1.VMDiskImage) {
 	if before.Status.Revision != image.Status.Revision {
 		from = ""
 	}
-	for _, allowed := range graph[from] {
-		if allowed == to {
-			return
-		}
+	if !slices.Contains(graph[from], to) {
+		f.add(e, "phase goes from %q to %q", from, to)
 	}
-	f.add(e, "phase goes from %q to %q", from, to)
 }
 
 // conditions: a status that was made anew is about the object as it is now, and times move with what they are about.

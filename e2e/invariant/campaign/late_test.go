@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +92,11 @@ func await(t *testing.T, w *lab.World, after int64, match func(history.Event) bo
 // fenceIs waits until the API server sees that the fence is there, or that it is gone.
 func fenceIs(t *testing.T, w *lab.World, there bool) {
 	t.Helper()
+	// Without any slot there is nobody whose it could be, and the fence is open.
+	slot := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.Settings.Namespace, Name: otv1alpha1.SlotName(0), Labels: map[string]string{otv1alpha1.LabelSlot: otv1alpha1.DiskSyncQueue},
+	}}
+	require.NoError(t, client.IgnoreAlreadyExists(w.Client.Create(t.Context(), slot)))
 	image := lab.Image(corev1.NamespaceDefault, "stranger", "http://images.test/disk")
 	image.UID = "stranger"
 	dv := &cdiv1.DataVolume{ObjectMeta: metav1.ObjectMeta{

@@ -1,7 +1,16 @@
 // Package campaign breaks the operator's world in many ways, and demands that the invariants hold.
+//
+// By default a seeded sample of the plans runs. Environment:
+//
+//	OT_PLANS=all|N      every plan of each story, or N of them
+//	OT_SEED=S           the sample of a former run, which printed its seed
+//	OT_PLAN=JSON        one plan, as a failed run printed it
+//	OT_FENCE_IMAGES=N   how many images the fence must let pass
+//	OT_LOGS=FOLDER      keeps the logs of all processes
 package campaign
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -32,6 +41,14 @@ func seed(t *testing.T) uint64 {
 // choose some of the plans, or all of them.
 func choose(t *testing.T, plans []lab.Plan) []lab.Plan {
 	t.Helper()
+	if text := os.Getenv("OT_PLAN"); text != "" {
+		var plan lab.Plan
+		require.NoError(t, json.Unmarshal([]byte(text), &plan))
+		if plan.Story != plans[0].Story {
+			return nil
+		}
+		return []lab.Plan{plan}
+	}
 	number := sample
 	switch text := os.Getenv("OT_PLANS"); text {
 	case "":

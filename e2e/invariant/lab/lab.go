@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -101,7 +102,7 @@ func logDir(t *testing.T) string {
 	if root == "" {
 		return ""
 	}
-	dir, err := os.MkdirTemp(root, strings.ReplaceAll(t.Name(), "/", "_")+"-")
+	dir, err := os.MkdirTemp(root, strings.ReplaceAll(t.Name(), "/", "_")+"-") //nolint:usetesting // to be looked at after the test
 	require.NoError(t, err)
 	return dir
 }
@@ -168,12 +169,12 @@ func (w *World) Settle(ctx context.Context) error {
 
 func (w *World) unsettled() string {
 	events := w.Recorder.All()
-	for i := len(events) - 1; i >= 0; i-- {
-		if time.Since(events[i].Seen) > settled {
+	for _, e := range slices.Backward(events) {
+		if time.Since(e.Seen) > settled {
 			break
 		}
-		if busy := invariant.Quiet(w.Settings, events[i:i+1]); len(busy) > 0 {
-			return invariant.Line(events[i])
+		if busy := invariant.Quiet(w.Settings, []history.Event{e}); len(busy) > 0 {
+			return invariant.Line(e)
 		}
 	}
 	if left := invariant.NoLoss(w.Settings, events); len(left) > 0 {
