@@ -43,7 +43,7 @@ type Admission struct {
 	fresh    map[string]bool      // waiting, and without a ticket in status
 	granting string               // the holder whose Lease is being written
 	ended    map[string]struct{}  // holds that are needed no longer
-	granted  map[string]time.Time // holds that we gave, until their attempts begin
+	granted  map[string]time.Time // when we gave holds that are still in force
 	tail     int64                // the highest resourceVersion that was seen of an image
 	limit    int                  // the limit of the last round
 	begun    bool                 // the first round has woken every holder

@@ -47,6 +47,16 @@ func (r *Images) report(ctx context.Context, s plan.Snapshot, report plan.Report
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=create;delete
 // +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/finalizers,verbs=update
 
+// carryOutAll changes the children, until one change fails.
+func (r *Images) carryOutAll(ctx context.Context, s plan.Snapshot, actions []plan.Action) error {
+	for _, action := range actions {
+		if err := r.carryOut(ctx, s, action); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // carryOut changes one child.
 func (r *Images) carryOut(ctx context.Context, s plan.Snapshot, action plan.Action) error {
 	log.FromContext(ctx).V(1).Info("changing a child", "action", action)

@@ -54,10 +54,10 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 
 // wire connects the workers: each has an inbox that the others put keys into.
 func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admission, images *Images) error {
-	var rounds, followed, starts inbox
+	var rounds, followed, starts, downloads inbox
 	admission.poke = func() { rounds.put(types.NamespacedName{Name: "round"}) }
 	admission.admitted, admission.wake = starts.put, followed.put
-	images.start = starts.put
+	images.start, images.download = starts.put, downloads.put
 	policies.changed = func() {
 		admission.poke()
 		for _, key := range admission.holders() {
@@ -72,6 +72,7 @@ func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admissi
 	}{
 		{"vmdiskimage", o.Workers, images, append(imageSources(mgr, admission), &followed)},
 		{"start", 1, Starts{images}, append(servedSources(mgr), &starts)},
+		{"download", 1, Downloads{images}, append(servedSources(mgr), &downloads)},
 		{"admission", 1, admission, append(admissionSources(mgr, admission), &rounds)},
 		{"policy", 1, policies, policySources(mgr)},
 	}

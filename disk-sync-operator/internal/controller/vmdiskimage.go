@@ -1,9 +1,10 @@
 // Package controller does all the input and output of the disk-sync-operator: it observes, has the plan decide, and
-// carries out the decision. Three workers share the work:
+// carries out the decision. Four workers share the work:
 //
 //   - images follow each image by itself, many at a time;
 //   - admission passes the slots on, one Lease after the other, in the order of the tickets;
-//   - starts begin the attempts of images that got a slot, one after the other, in the order that they got it.
+//   - starts and downloads begin the attempts of images that got a slot, in the order that they got it: the one writes
+//     status, the other creates the DataVolume, so that two writes are under way at a time and none overtakes another.
 package controller
 
 import (
@@ -37,28 +38,58 @@ type Images struct {
 	metrics   *metrics
 	sightings *sightings
 
-	// start hands an image that is to begin an attempt to the starts.
-	start func(types.NamespacedName)
+	// start hands an image that is to begin an attempt to the starts, download one that has begun to the downloads.
+	start, download func(types.NamespacedName)
 }
 
-// Reconcile follows an image by itself. Attempts are begun by the starts, in order.
+// Reconcile follows an image by itself. Attempts are begun by the starts and the downloads, in order.
 func (r *Images) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.reconcile(ctx, req.NamespacedName, func(context.Context, plan.Snapshot, plan.Decision, plan.Settings) (reconcile.Result, error) {
-		r.start(req.NamespacedName)
-		return reconcile.Result{}, nil
+	return r.reconcile(ctx, req.NamespacedName, r.handOver)
+}
+
+// handOver leaves the beginning of an attempt to the worker whose turn it is.
+func (r *Images) handOver(_ context.Context, s plan.Snapshot, d plan.Decision, _ plan.Settings) (reconcile.Result, error) {
+	next := r.download
+	if d.Report.Starts {
+		next = r.start
+	}
+	next(client.ObjectKeyFromObject(s.Image))
+	return reconcile.Result{}, nil
+}
+
+// Starts record that attempts begin.
+type Starts struct{ *Images }
+
+// Reconcile writes that the image's attempt begins, if one is due. What follows is for the downloads.
+func (r Starts) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return r.reconcile(ctx, req.NamespacedName, func(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
+		if d.Report.Starts {
+			creates := d
+			creates.Report.Starts, d.Actions = false, nil
+			if result, err := r.begin(ctx, s, d, set); err != nil || result.RequeueAfter > 0 {
+				return result, err
+			}
+			d = creates
+		}
+		return r.handOver(ctx, s, d, set)
 	})
 }
 
-// Starts begins attempts.
-type Starts struct{ *Images }
+// Downloads create the DataVolumes of attempts that have begun.
+type Downloads struct{ *Images }
 
-// Reconcile begins the image's attempt, if one is due.
-func (r Starts) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.reconcile(ctx, req.NamespacedName, r.begin)
+// Reconcile creates the image's DataVolume, if it is missing.
+func (r Downloads) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return r.reconcile(ctx, req.NamespacedName, func(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
+		if d.Report.Starts {
+			return r.handOver(ctx, s, d, set)
+		}
+		return r.begin(ctx, s, d, set)
+	})
 }
 
 // begin makes sure of the slot first: a leader that was paused may remember one that its successor has passed on.
-func (r Starts) begin(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
+func (r *Images) begin(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
 	holds, err := r.admission.confirm(ctx, s.Slot, s.Hold)
 	if err != nil || !holds {
 		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, err
@@ -106,7 +137,7 @@ func begins(d plan.Decision) bool {
 	return d.Report.Starts || slices.Contains(d.Actions, plan.CreateDataVolume)
 }
 
-// act carries out a decision: status first, then the children, then the slot.
+// act carries out a decision: status first, then the slot, for which others wait, and the children.
 func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("attempt", d.Report.Attempt, "stage", d.Report.Stage))
 	image, err := r.report(ctx, s, d.Report, set.Policy.MaxAttempts())
@@ -115,26 +146,22 @@ func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set 
 	}
 	written := image != s.Image
 	s.Image = image
-	for _, action := range d.Actions {
-		err := r.carryOut(ctx, s, action)
-		if refusal := refusalOf(err); refusal != "" && s.Refusal == "" {
-			s.Refusal = refusal
-			return r.act(ctx, s, plan.Next(s, set, r.now()), set)
-		}
-		if err != nil {
-			return conflictIsLater(err)
-		}
-	}
+	released := true
 	if d.ReleaseSlot {
-		released, err := r.release(ctx, s, written)
-		if err != nil {
+		if released, err = r.release(ctx, s, written); err != nil {
 			return conflictIsLater(err)
 		}
-		if !released {
-			return reconcile.Result{RequeueAfter: leftoverCheck}, nil
-		}
 	}
-	if d.WakeAt.IsZero() {
+	err = r.carryOutAll(ctx, s, d.Actions)
+	switch refusal := refusalOf(err); {
+	case refusal != "" && s.Refusal == "":
+		s.Refusal = refusal
+		return r.act(ctx, s, plan.Next(s, set, r.now()), set)
+	case err != nil:
+		return conflictIsLater(err)
+	case !released:
+		return reconcile.Result{RequeueAfter: leftoverCheck}, nil
+	case d.WakeAt.IsZero():
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: max(d.WakeAt.Sub(r.now()), time.Millisecond)}, nil
@@ -155,6 +182,9 @@ func conflictIsLater(err error) (reconcile.Result, error) {
 // release gives up the slot, on proof that nothing downloads under it any more. What is left goes by itself, and its
 // going is an event.
 func (r *Images) release(ctx context.Context, s plan.Snapshot, written bool) (released bool, err error) {
+	if r.admission.ending(s.Hold) {
+		return true, nil // and about to be passed on
+	}
 	if !written { // a write would have failed
 		if err := r.stillAs(ctx, s.Image); err != nil {
 			return false, err

@@ -255,8 +255,15 @@ func (a *Admission) justGranted(hold string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at, granted := a.granted[hold]
-	delete(a.granted, hold) // an attempt begins once
 	return granted && a.now().Sub(at) < wordKept
+}
+
+// ending says that the hold is given up already.
+func (a *Admission) ending(hold string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ended := a.ended[hold]
+	return ended
 }
 
 // releaseAll gives up every slot of a holder that does not exist any more.

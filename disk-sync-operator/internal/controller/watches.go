@@ -45,9 +45,19 @@ func imageSources(mgr manager.Manager, a *Admission) []source.Source {
 		source.Kind(c, &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, vs *snapshotv1.VolumeSnapshot) []reconcile.Request { return requestFor(vs) })),
 		source.Kind(c, &snapshotv1.VolumeSnapshotContent{}, handler.TypedEnqueueRequestsFromMapFunc(ofContent(reader))),
-		source.Kind(c, &corev1.PersistentVolumeClaim{}, handler.TypedEnqueueRequestsFromMapFunc(ofClaim(reader, a))),
+		source.Kind(c, &corev1.PersistentVolumeClaim{}, handler.TypedEnqueueRequestsFromMapFunc(ofClaim(reader, a)), boundOrGoing),
 		source.Kind(c, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(ofImporter(reader, a))),
 	}
+}
+
+// boundOrGoing are the changes of a claim that decide something.
+var boundOrGoing = predicate.TypedFuncs[*corev1.PersistentVolumeClaim]{
+	CreateFunc: func(e event.TypedCreateEvent[*corev1.PersistentVolumeClaim]) bool {
+		return e.IsInInitialList || e.Object.Status.Phase != corev1.ClaimPending
+	},
+	UpdateFunc: func(e event.TypedUpdateEvent[*corev1.PersistentVolumeClaim]) bool {
+		return e.ObjectOld.Status.Phase != e.ObjectNew.Status.Phase || e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
+	},
 }
 
 // requestFor is the image that controls the object, by its name: whether it is the same image is for the plan to say.

@@ -13,7 +13,7 @@
 // The law of one attempt: the slot is held before Syncing is written, Syncing is written before the DataVolume is
 // created, a failure is written before the DataVolume is deleted, and the slot is given up only when the DataVolume
 // has Succeeded or is gone. So status is a record ahead of the deed: a Decision is carried out in the order status,
-// children, slot, and whoever comes after a crash finds what was going to happen.
+// slot, children, and whoever comes after a crash finds what was going to happen.
 package plan
 
 import (
