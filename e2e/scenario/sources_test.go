@@ -66,11 +66,10 @@ func httpWithChecksum(t *testing.T, w *world) {
 	assert.Equal(t, 1, w.web.Of(w.path(image, "ok")).Complete, "downloads")
 }
 
-// authority puts a certificate authority where certConfigMap finds it. The name ends with .crt, because the registry
-// client of CDI looks at no others.
+// authority puts a certificate authority where certConfigMap finds it.
 func (w *world) authority(t *testing.T, namespace string, pem []byte) func(*v1alpha1.VMDiskImage) {
 	t.Helper()
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "authority"}, Data: map[string]string{"ca.crt": string(pem)}}
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "authority"}, Data: map[string]string{"authority.pem": string(pem)}}
 	require.NoError(t, w.client.Create(t.Context(), m))
 	return func(i *v1alpha1.VMDiskImage) { i.Spec.CertConfigMap = m.Name }
 }
