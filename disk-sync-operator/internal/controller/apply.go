@@ -64,6 +64,9 @@ func (r *Images) carryOut(ctx context.Context, s plan.Snapshot, action plan.Acti
 	case plan.CreateDataVolume:
 		dv := desired.DataVolume(s.Image, s.Slot)
 		if err := r.create(ctx, s, dv); err != nil {
+			if isFenced(err) {
+				r.events.fenced(s.Image)
+			}
 			return err
 		}
 		r.sightings.note(s.Image, dv)
@@ -133,11 +136,13 @@ func (e *refused) Error() string { return e.message }
 // another image's by now, as the next look will show, or the API server has not heard yet that it is ours.
 const slotFence = "pelotech.ot/slot-fence"
 
+func isFenced(err error) bool { return err != nil && strings.Contains(err.Error(), slotFence) }
+
 // refusalOf is what the API server, a webhook or a quota has against a child; empty for trouble that passes.
 func refusalOf(err error) string {
 	var own *refused
 	switch {
-	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), strings.Contains(err.Error(), slotFence):
+	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), isFenced(err):
 		return ""
 	case errorAs(err, &own):
 		return own.message

@@ -47,7 +47,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	}
 	images := &Images{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), policy: policies.Current, admission: admission,
-		progress: o.ProgressInterval, now: time.Now, events: recorder, metrics: m, sightings: &sightings{},
+		progress: o.ProgressInterval, now: time.Now, events: recorder, metrics: m, sightings: &sightings{}, begun: &handovers{},
 	}
 	return wire(mgr, o, policies, admission, images)
 }

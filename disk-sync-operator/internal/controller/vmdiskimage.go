@@ -37,6 +37,7 @@ type Images struct {
 	events    *events
 	metrics   *metrics
 	sightings *sightings
+	begun     *handovers
 
 	// start hands an image that is to begin an attempt to the starts, download one that has begun to the downloads.
 	start, download func(types.NamespacedName)
@@ -55,46 +56,6 @@ func (r *Images) handOver(_ context.Context, s plan.Snapshot, d plan.Decision, _
 	}
 	next(client.ObjectKeyFromObject(s.Image))
 	return reconcile.Result{}, nil
-}
-
-// Starts record that attempts begin.
-type Starts struct{ *Images }
-
-// Reconcile writes that the image's attempt begins, if one is due. What follows is for the downloads.
-func (r Starts) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.reconcile(ctx, req.NamespacedName, func(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
-		if d.Report.Starts {
-			creates := d
-			creates.Report.Starts, d.Actions = false, nil
-			if result, err := r.begin(ctx, s, d, set); err != nil || result.RequeueAfter > 0 {
-				return result, err
-			}
-			d = creates
-		}
-		return r.handOver(ctx, s, d, set)
-	})
-}
-
-// Downloads create the DataVolumes of attempts that have begun.
-type Downloads struct{ *Images }
-
-// Reconcile creates the image's DataVolume, if it is missing.
-func (r Downloads) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.reconcile(ctx, req.NamespacedName, func(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
-		if d.Report.Starts {
-			return r.handOver(ctx, s, d, set)
-		}
-		return r.begin(ctx, s, d, set)
-	})
-}
-
-// begin makes sure of the slot first: a leader that was paused may remember one that its successor has passed on.
-func (r *Images) begin(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
-	holds, err := r.admission.confirm(ctx, s.Slot, s.Hold)
-	if err != nil || !holds {
-		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, err
-	}
-	return r.act(ctx, s, d, set)
 }
 
 type beginner func(context.Context, plan.Snapshot, plan.Decision, plan.Settings) (reconcile.Result, error)
@@ -182,8 +143,8 @@ func conflictIsLater(err error) (reconcile.Result, error) {
 // release gives up the slot, on proof that nothing downloads under it any more. What is left goes by itself, and its
 // going is an event.
 func (r *Images) release(ctx context.Context, s plan.Snapshot, written bool) (released bool, err error) {
-	if r.admission.ending(s.Hold) {
-		return true, nil // and about to be passed on
+	if r.admission.givenUp(s.Hold) {
+		return true, nil
 	}
 	if !written { // a write would have failed
 		if err := r.stillAs(ctx, s.Image); err != nil {

@@ -258,12 +258,20 @@ func (a *Admission) justGranted(hold string) bool {
 	return granted && a.now().Sub(at) < wordKept
 }
 
-// ending says that the hold is given up already.
-func (a *Admission) ending(hold string) bool {
+// givenUp says that the hold is about to be passed on, or has been.
+func (a *Admission) givenUp(hold string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, ended := a.ended[hold]
-	return ended
+	if ended {
+		return true
+	}
+	for _, lease := range a.slots.leases {
+		if holdOf(lease) == hold {
+			return false
+		}
+	}
+	return true
 }
 
 // releaseAll gives up every slot of a holder that does not exist any more.
