@@ -28,31 +28,31 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"all is well": {
 			ours: []arm.Run{ran(arm.Ours, 15*time.Second, nil)}, floor: []arm.Run{ran(arm.Floor, 10*time.Second, nil)},
-			want: []Verdict{Reached, Reached, Reached, Reached, Reached, Reached, Reached},
+			want: []Verdict{Reached, Shown, Reached, Reached, Reached, Reached, Reached},
 		},
 		"the median of the rounds counts, each round by itself": {
 			ours:  []arm.Run{ran(arm.Ours, 30*time.Second, nil), ran(arm.Ours, 14*time.Second, nil), ran(arm.Ours, 20*time.Second, nil)},
 			floor: []arm.Run{ran(arm.Floor, 20*time.Second, nil), ran(arm.Floor, 10*time.Second, nil), ran(arm.Floor, 10*time.Second, nil)},
-			want:  []Verdict{Reached, Reached, Reached, Reached, Reached, Reached, Reached},
+			want:  []Verdict{Reached, Shown, Reached, Reached, Reached, Reached, Reached},
 		},
 		"too slow": {
 			ours: []arm.Run{ran(arm.Ours, 16*time.Second, nil)}, floor: []arm.Run{ran(arm.Floor, 10*time.Second, nil)},
-			want: []Verdict{Missed, Reached, Reached, Reached, Reached, Reached, Reached},
+			want: []Verdict{Missed, Shown, Reached, Reached, Reached, Reached, Reached},
 		},
 		"too many requests": {
 			ours:  []arm.Run{ran(arm.Ours, time.Second, func(r *arm.Run) { r.Count = audit.Count{Writes: 701, Events: 301, Reads: 1} })},
 			floor: []arm.Run{ran(arm.Floor, time.Second, nil)},
-			want:  []Verdict{Reached, Reached, Reached, Reached, Missed, Missed, Missed},
+			want:  []Verdict{Reached, Shown, Reached, Reached, Missed, Missed, Missed},
 		},
 		"fast, but beyond the limit": {
 			ours:  []arm.Run{ran(arm.Ours, time.Second, func(r *arm.Run) { r.Void = []string{"5 at once"} })},
 			floor: []arm.Run{ran(arm.Floor, time.Second, nil)},
-			want:  []Verdict{Void, Void, Void, Void, Void, Void, Void},
+			want:  []Verdict{Void, Shown, Void, Void, Void, Void, Void},
 		},
 		"a floor that cheats is no floor": {
 			ours:  []arm.Run{ran(arm.Ours, time.Second, nil)},
 			floor: []arm.Run{ran(arm.Floor, time.Second, func(r *arm.Run) { r.Void = []string{"5 at once"} })},
-			want:  []Verdict{Void, Void, Void, Void, Void, Void, Void},
+			want:  []Verdict{Void, Shown, Void, Void, Void, Void, Void},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +63,20 @@ func TestVerdicts(t *testing.T) {
 			assert.Equal(t, c.want, got)
 		})
 	}
+}
+
+func TestMemoryIsJudgedWithManyImagesOnly(t *testing.T) {
+	verdicts := func(images int, heap float64) (all []Verdict) {
+		r := &Result{Settled: &arm.Rest{}, Restart: &arm.Fresh{Memory: arm.Memory{HeapInuse: heap, RSS: 1}}, Informers: &arm.Fresh{Memory: arm.Memory{HeapInuse: 1, RSS: 1}}}
+		r.settledAt.Images = images
+		for _, f := range settledFigures(r) {
+			all = append(all, f.Verdict)
+		}
+		return all
+	}
+	assert.Equal(t, []Verdict{Reached, Reached, Shown, Reached, Reached}, verdicts(manyImages, 1.4))
+	assert.Equal(t, []Verdict{Reached, Reached, Shown, Missed, Reached}, verdicts(manyImages, 1.6))
+	assert.Equal(t, []Verdict{Reached, Reached, Shown, Shown, Shown}, verdicts(100, 1.6))
 }
 
 func TestChoose(t *testing.T) {
