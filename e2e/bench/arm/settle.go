@@ -66,8 +66,6 @@ type Fresh struct {
 const (
 	// calm is how long nothing may happen in the operator for it to have come to rest.
 	calm = 2 * time.Second
-	// scavenge is how long Go may take to give memory back to the system.
-	scavenge = 20 * time.Second
 )
 
 // Restart ends the operator and starts it anew over what there is.
@@ -85,7 +83,7 @@ func (l *Lab) Restart(ctx context.Context) (Fresh, error) {
 		return f, err
 	}
 	f.CPU = l.subject.cpu()
-	if f.Memory, err = l.subject.memory(ctx); err != nil {
+	if f.Memory, err = l.subject.memory(ctx, l.scavenge()); err != nil {
 		return f, err
 	}
 	entries, err := audit.Read(l.cluster.AuditLog)
@@ -101,7 +99,7 @@ func (l *Lab) Informers(ctx context.Context) (Fresh, error) {
 	}
 	defer s.process.Kill()
 	f := Fresh{Ready: time.Since(s.began), CPU: s.cpu()}
-	f.Memory, err = s.memory(ctx)
+	f.Memory, err = s.memory(ctx, l.scavenge())
 	return f, err
 }
 
@@ -128,8 +126,13 @@ func (s *subject) rest(ctx context.Context) (time.Duration, error) {
 	return since.Sub(s.began), nil
 }
 
+// scavenge is how long Go may take to give memory back to the system.
+func (l *Lab) scavenge() time.Duration {
+	return min(20*time.Second, time.Second+time.Duration(l.Load.Images)*2*time.Millisecond)
+}
+
 // memory collects the garbage twice (what has a finalizer goes the second time) and waits for what goes back to the system.
-func (s *subject) memory(ctx context.Context) (Memory, error) {
+func (s *subject) memory(ctx context.Context, scavenge time.Duration) (Memory, error) {
 	for range 2 {
 		if _, err := procs.Get(ctx, s.profiles+"/debug/pprof/heap?gc=1"); err != nil {
 			return Memory{}, err

@@ -19,18 +19,27 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
+// quickSettled is how long the settled operator is watched with --quick, where nothing else is said.
+const quickSettled = 10 * time.Second
+
 func main() {
 	var rows string
 	o := bench.Options{Log: os.Stdout}
 	flag.StringVar(&rows, "rows", "", "rows to run, separated by commas: short, long, thousand, many, growth; empty for all. What is measured of a settled operator follows the last of them")
 	flag.IntVar(&o.Rounds, "rounds", 1, "how often each row is run with each arm")
-	flag.BoolVar(&o.Quick, "quick", false, "only the rows short and long")
+	flag.BoolVar(&o.Quick, "quick", false, "only the rows short and long, and 10s for --settled: about two and a half minutes")
 	flag.IntVar(&o.Images, "images", 10000, "images of the row many")
 	flag.DurationVar(&o.Settled, "settled", time.Minute, "how long the settled operator is watched")
 	flag.StringVar(&o.Operator, "operator", "", "an operator's executable; built from the tree when empty")
 	flag.StringVar(&o.Profiles, "profiles", "", "folder for CPU profiles of the operator and the API server, taken under each row's load once more")
 	merge := flag.Bool("floor-merge-patch", false, "have the floor write statuses by merge patch, not by server-side apply as the operator does")
 	flag.Parse()
+	if given := false; o.Quick {
+		flag.Visit(func(f *flag.Flag) { given = given || f.Name == "settled" })
+		if !given {
+			o.Settled = quickSettled
+		}
+	}
 	if rows != "" {
 		o.Rows = strings.Split(rows, ",")
 	}
