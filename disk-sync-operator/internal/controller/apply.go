@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -64,9 +65,7 @@ func (r *Images) carryOut(ctx context.Context, s plan.Snapshot, action plan.Acti
 	case plan.CreateDataVolume:
 		dv := desired.DataVolume(s.Image, s.Slot)
 		if err := r.create(ctx, s, dv); err != nil {
-			if isFenced(err) {
-				r.events.fenced(s.Image)
-			}
+			r.tellOfFence(s.Image, err)
 			return err
 		}
 		r.sightings.note(s.Image, dv)
@@ -137,6 +136,16 @@ func (e *refused) Error() string { return e.message }
 const slotFence = "pelotech.ot/slot-fence"
 
 func isFenced(err error) bool { return err != nil && strings.Contains(err.Error(), slotFence) }
+
+// fencePatience is how long the fence may refuse a DataVolume before it is told: by then the API server should have heard.
+const fencePatience = 30 * time.Second
+
+func (r *Images) tellOfFence(image *v1alpha1.VMDiskImage, err error) {
+	started := image.Status.StartedAt
+	if isFenced(err) && started != nil && r.now().Sub(started.Time) > fencePatience {
+		r.events.fenced(image)
+	}
+}
 
 // refusalOf is what the API server, a webhook or a quota has against a child; empty for trouble that passes.
 func refusalOf(err error) string {

@@ -30,10 +30,10 @@ func (e *events) of(before, after *v1alpha1.VMDiskImage) {
 	e.recorder.Eventf(after, nil, kind, event.Reason, event.Action, "%s", event.Note)
 }
 
-// fenced tells of a DataVolume that the slot fence refused. Once is nothing; again and again it names the remedy.
+// fenced tells of a DataVolume that the slot fence goes on refusing, and names the remedy.
 func (e *events) fenced(image *v1alpha1.VMDiskImage) {
 	e.recorder.Eventf(image, nil, corev1.EventTypeWarning, "SlotFenced", "Sync",
-		"The slot fence refused the DataVolume; it is tried again. If this goes on, the API server reads outdated Leases "+
+		"The slot fence goes on refusing the DataVolume, most likely because the API server reads outdated Leases "+
 			"(kubernetes#130887): restart it, or delete the ValidatingAdmissionPolicyBinding whose name ends in -slot-fence")
 }
 

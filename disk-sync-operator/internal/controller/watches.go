@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -43,11 +44,18 @@ func imageSources(mgr manager.Manager, a *Admission) []source.Source {
 		source.Kind(c, &cdiv1.DataVolume{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, dv *cdiv1.DataVolume) []reconcile.Request { return requestFor(dv) })),
 		source.Kind(c, &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(
-			func(_ context.Context, vs *snapshotv1.VolumeSnapshot) []reconcile.Request { return requestFor(vs) })),
+			func(_ context.Context, vs *snapshotv1.VolumeSnapshot) []reconcile.Request { return requestFor(vs) }), notJustMade),
 		source.Kind(c, &snapshotv1.VolumeSnapshotContent{}, handler.TypedEnqueueRequestsFromMapFunc(ofContent(reader))),
 		source.Kind(c, &corev1.PersistentVolumeClaim{}, handler.TypedEnqueueRequestsFromMapFunc(ofClaim(reader, a)), boundOrGoing),
 		source.Kind(c, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(ofImporter(reader, a))),
 	}
+}
+
+// notJustMade leaves out the creation of a VolumeSnapshot, which nothing follows from until it has a status.
+var notJustMade = predicate.TypedFuncs[*snapshotv1.VolumeSnapshot]{
+	CreateFunc: func(e event.TypedCreateEvent[*snapshotv1.VolumeSnapshot]) bool {
+		return e.IsInInitialList || e.Object.Status != nil
+	},
 }
 
 // boundOrGoing are the changes of a claim that decide something.
@@ -112,6 +120,9 @@ func ofContent(reader client.Reader) func(context.Context, *snapshotv1.VolumeSna
 		ref, vs := content.Spec.VolumeSnapshotRef, &snapshotv1.VolumeSnapshot{}
 		if err := reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, vs); err != nil {
 			return nil
+		}
+		if vs.Status == nil || !ptr.Deref(vs.Status.ReadyToUse, false) {
+			return nil // its becoming ready is an event
 		}
 		return requestFor(vs)
 	}
