@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -232,6 +233,9 @@ const wordKept = 2 * time.Second
 
 // confirm makes sure that a slot is still under that hold: by the answer to our own write, or by asking the API server.
 func (a *Admission) confirm(ctx context.Context, slot, hold string) (bool, error) {
+	if a.beingGranted(hold) {
+		return false, nil // the answer is on its way, and then the attempt is asked for again
+	}
 	if a.justGranted(hold) {
 		return true, nil
 	}
@@ -249,6 +253,13 @@ func (a *Admission) confirm(ctx context.Context, slot, hold string) (bool, error
 	}
 	a.leaseSeen(lease)
 	return false, nil
+}
+
+// beingGranted says that the watch has shown a Lease before the answer to our write of it came.
+func (a *Admission) beingGranted(hold string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.granting != "" && strings.HasPrefix(hold, a.granting+" ")
 }
 
 func (a *Admission) justGranted(hold string) bool {
