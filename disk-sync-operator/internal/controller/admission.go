@@ -43,7 +43,7 @@ type Admission struct {
 	fresh    map[string]bool      // waiting, and without a ticket in status
 	granting string               // the holder whose Lease is being written
 	ended    map[string]struct{}  // holds that are needed no longer
-	granted  map[string]time.Time // when we gave holds that are still in force
+	granted  map[string]grant     // holds that we gave and that are still in force
 	tail     int64                // the highest resourceVersion that was seen of an image
 	limit    int                  // the limit of the last round
 	begun    bool                 // the first round has woken every holder
@@ -53,6 +53,12 @@ type Admission struct {
 type entry struct {
 	since time.Time // when it began to wait
 	ahead int       // how many were waiting then
+}
+
+// grant is what admission remembers of a hold that it gave.
+type grant struct {
+	at     time.Time
+	looked bool // the starts have had their turn
 }
 
 // step is one write of a Lease: from one holder to the next; no one is empty.
@@ -75,7 +81,7 @@ func (a *Admission) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	for {
 		s, ok := a.next(p.Concurrency)
 		if !ok {
-			return reconcile.Result{}, nil
+			return a.later(), nil
 		}
 		if err := a.take(ctx, s); err != nil {
 			return reconcile.Result{}, err
@@ -89,19 +95,22 @@ func (a *Admission) next(limit int) (step, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.limit = limit
-	held := a.slots.held()
+	held, mayGive := a.slots.held(), a.unstarted() < startsAhead
 	for i := range held {
 		holder := a.slots.holder(i)
 		if holder == "" || !a.done(i, holder) {
 			continue
 		}
 		s := step{slot: i, lease: a.slots.leases[i], from: holder}
-		if queue.MayKeep(held, i, limit) {
+		if queue.MayKeep(held, i, limit) && a.waiting.Len() > 0 {
+			if !mayGive {
+				continue // it is handed on in one write, later
+			}
 			s.to = a.popWaiting()
 		}
 		return s, true
 	}
-	if a.waiting.Len() == 0 {
+	if a.waiting.Len() == 0 || !mayGive {
 		return step{}, false
 	}
 	for _, i := range queue.Takeable(held, limit) {
@@ -196,7 +205,7 @@ func (a *Admission) settle(s step, lease *coordinationv1.Lease) {
 	if s.to == "" {
 		return
 	}
-	a.granted[holdOf(lease)] = a.now()
+	a.granted[holdOf(lease)] = grant{at: a.now()}
 	delete(a.fresh, s.to)
 	if e, known := a.images[s.to]; known {
 		a.metrics.admissionWait.Observe(a.now().Sub(e.since).Seconds())

@@ -16,6 +16,7 @@ type Starts struct{ *Images }
 
 // Reconcile writes that the image's attempt begins, if one is due. What follows is for the downloads.
 func (r Starts) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer r.admission.looked(req.NamespacedName)
 	return r.reconcile(ctx, req.NamespacedName, func(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
 		if !d.Report.Starts {
 			return r.handOver(ctx, s, d, set)

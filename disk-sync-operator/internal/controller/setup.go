@@ -40,7 +40,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	policies := &Policies{client: mgr.GetClient(), key: policyKey(o.Namespace), events: recorder, metrics: m}
 	admission := &Admission{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: o.Namespace, policy: policies.Current, now: time.Now, metrics: m,
-		images: map[string]entry{}, fresh: map[string]bool{}, ended: map[string]struct{}{}, granted: map[string]time.Time{},
+		images: map[string]entry{}, fresh: map[string]bool{}, ended: map[string]struct{}{}, granted: map[string]grant{},
 	}
 	if err := ctrlmetrics.Registry.Register(newQueueCollector(admission.state)); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)

@@ -265,8 +265,49 @@ func (a *Admission) beingGranted(hold string) bool {
 func (a *Admission) justGranted(hold string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at, granted := a.granted[hold]
-	return granted && a.now().Sub(at) < wordKept
+	g, granted := a.granted[hold]
+	return granted && a.now().Sub(g.at) < wordKept
+}
+
+// startsAhead is how many images may have a slot without the starts having looked at them. Admission is faster than the
+// starts: with many slots it would give so many that the last of them wait for longer than its word is kept.
+const startsAhead = 16
+
+// unstarted counts the grants that the starts have not looked at; what they have left alone for too long is no longer
+// worth waiting for. The lock is held.
+func (a *Admission) unstarted() int {
+	n := 0
+	for _, g := range a.granted {
+		if !g.looked && a.now().Sub(g.at) < wordKept {
+			n++
+		}
+	}
+	return n
+}
+
+// later is when to look again without being asked: when the starts do not get on, nobody says so.
+func (a *Admission) later() reconcile.Result {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unstarted() < startsAhead {
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: wordKept}
+}
+
+// looked says that the starts have had their look at what the image was given.
+func (a *Admission) looked(key types.NamespacedName) {
+	a.mu.Lock()
+	full, news := a.unstarted() >= startsAhead, false
+	for hold, g := range a.granted {
+		if own, _, ok := parseHolder(hold); !g.looked && ok && own == key {
+			a.granted[hold], news = grant{at: g.at, looked: true}, true
+		}
+	}
+	a.mu.Unlock()
+	if full && news {
+		a.poke()
+	}
 }
 
 // givenUp says that the hold is about to be passed on, or has been.

@@ -97,16 +97,21 @@ func fenceIs(t *testing.T, w *lab.World, there bool) {
 		Namespace: w.Settings.Namespace, Name: otv1alpha1.SlotName(0), Labels: map[string]string{otv1alpha1.LabelSlot: otv1alpha1.DiskSyncQueue},
 	}}
 	require.NoError(t, client.IgnoreAlreadyExists(w.Client.Create(t.Context(), slot)))
-	image := lab.Image(corev1.NamespaceDefault, "stranger", "http://images.test/disk")
-	image.UID = "stranger"
-	dv := &cdiv1.DataVolume{ObjectMeta: metav1.ObjectMeta{
-		Namespace: corev1.NamespaceDefault, Name: "stranger",
-		Annotations:     map[string]string{otv1alpha1.AnnotationSlot: otv1alpha1.SlotName(0), otv1alpha1.AnnotationHolder: "a/stranger/uid"},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(image, otv1alpha1.SchemeGroupVersion.WithKind("VMDiskImage"))},
-	}}
+	dv := strangersVolume()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := client.NewDryRunClient(w.Client).Create(ctx, dv.DeepCopy())
 		return apierrors.IsForbidden(err) == there, nil
 	})
 	require.NoError(t, err)
+}
+
+// strangersVolume is of an image that never was, under a slot that it does not hold.
+func strangersVolume() *cdiv1.DataVolume {
+	image := lab.Image(corev1.NamespaceDefault, "stranger", "http://images.test/disk")
+	image.UID = "stranger"
+	return &cdiv1.DataVolume{ObjectMeta: metav1.ObjectMeta{
+		Namespace: corev1.NamespaceDefault, Name: "stranger",
+		Annotations:     map[string]string{otv1alpha1.AnnotationSlot: otv1alpha1.SlotName(0), otv1alpha1.AnnotationHolder: "a/stranger/uid"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(image, otv1alpha1.SchemeGroupVersion.WithKind("VMDiskImage"))},
+	}}
 }

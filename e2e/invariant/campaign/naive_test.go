@@ -12,12 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // naiveTurnsRed: checks that find nothing here find nothing anywhere. It leaves the world's history broken.
 func naiveTurnsRed(t *testing.T, w *lab.World) {
-	require.NoError(t, w.Client.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fence}}))
+	for _, name := range []string{fence, "disk-sync-operator-slot-named"} {
+		require.NoError(t, w.Client.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
 	fenceIs(t, w, false)
+	namedIsGone(t, w)
 	require.NoError(t, w.SetPolicy(t.Context(), policy(2, 1, "2s")))
 	before := now(t, w)
 	urls := good(11)
@@ -32,4 +37,15 @@ func naiveTurnsRed(t *testing.T, w *lab.World) {
 	} {
 		assert.ErrorContains(t, w.Check(before, check), name+" broken", "%s must turn red", name)
 	}
+}
+
+// namedIsGone waits until the API server takes a DataVolume of an image that names no slot.
+func namedIsGone(t *testing.T, w *lab.World) {
+	t.Helper()
+	dv := strangersVolume()
+	dv.Annotations = nil
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		return client.NewDryRunClient(w.Client).Create(ctx, dv.DeepCopy()) == nil, nil
+	})
+	require.NoError(t, err)
 }
