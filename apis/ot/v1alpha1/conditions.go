@@ -16,6 +16,9 @@ const (
 	// ConditionStalled is True when nothing more will be tried until the spec changes or a sync is requested.
 	// Negative polarity; its reason is a FailureReason.
 	ConditionStalled = "Stalled"
+	// ConditionReconciling is True while an image that is Ready is being updated or repaired, and absent otherwise: kstatus
+	// then waits for the end of the update. Negative polarity.
+	ConditionReconciling = "Reconciling"
 )
 
 // Reasons of the conditions, besides the FailureReasons.
@@ -36,10 +39,14 @@ const (
 	ReasonSnapshotReady = "SnapshotReady"
 	// ReasonProgressing is the reason of Stalled=False.
 	ReasonProgressing = "Progressing"
+	// ReasonArtifactLost had an artifact, which was lost: see status.lastLoss. It is being made again.
+	ReasonArtifactLost = "ArtifactLost"
+	// ReasonUpdating has an artifact, and another one is being made to replace it.
+	ReasonUpdating = "Updating"
 )
 
 // FailureReason is why an attempt failed: a closed list.
-// +kubebuilder:validation:Enum=SourceNotFound;AccessDenied;TLSFailed;Unreachable;DiskTooSmall;InvalidFormat;ChecksumMismatch;Stalled;TimedOut;QuotaExceeded;Unschedulable;SecretMissing;Unknown
+// +kubebuilder:validation:Enum=SourceNotFound;AccessDenied;TLSFailed;Unreachable;DiskTooSmall;InvalidFormat;ChecksumMismatch;Stalled;TimedOut;QuotaExceeded;Unschedulable;SecretMissing;SourceNotAllowed;Unknown
 type FailureReason string
 
 // The reasons of failed attempts.
@@ -68,13 +75,20 @@ const (
 	FailureUnschedulable FailureReason = "Unschedulable"
 	// FailureSecretMissing: secretRef or certConfigMap names something that is not there.
 	FailureSecretMissing FailureReason = "SecretMissing"
+	// FailureSourceNotAllowed: the policy's allowedSources do not admit the URL. No attempt is made; when the policy admits
+	// it, the image enters the queue by itself.
+	FailureSourceNotAllowed FailureReason = "SourceNotAllowed"
 	// FailureUnknown: anything else; the message tells.
 	FailureUnknown FailureReason = "Unknown"
 )
 
 // Final says that repeating the attempt would cost a download and cannot help.
 func (r FailureReason) Final() bool {
-	return r == FailureDiskTooSmall || r == FailureInvalidFormat || r == FailureChecksumMismatch
+	switch r {
+	case FailureDiskTooSmall, FailureInvalidFormat, FailureChecksumMismatch, FailureSourceNotAllowed:
+		return true
+	}
+	return false
 }
 
 // IsReady says that the image has an artifact to clone from.

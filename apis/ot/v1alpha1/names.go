@@ -15,6 +15,9 @@ const (
 	// AnnotationSyncRequestedAt forces a fresh sync when its value changes: of a Succeeded image, too, and it
 	// revives a Failed one. Any value will do; a time stamp is the custom.
 	AnnotationSyncRequestedAt = "pelotech.ot/sync-requested-at"
+	// AnnotationDryRun with the value "true" on an image, or on the policy's ConfigMap for all of them, has pruning only
+	// report what it would delete.
+	AnnotationDryRun = "pelotech.ot/dry-run"
 	// AnnotationAttempt on a DataVolume is the number of the attempt that it belongs to, from 1.
 	AnnotationAttempt = "pelotech.ot/attempt"
 	// AnnotationSlot on a DataVolume is the name of the slot's Lease that it was created under.
@@ -28,7 +31,8 @@ const (
 	LabelSlot = "pelotech.ot/queue"
 )
 
-// FinalizerProtection holds back the deletion of an image while virtual machines use it.
+// FinalizerProtection holds back the deletion of an image while virtual machines use it. The disk-sync-operator sets it
+// when status.references.count rises above 0: whoever claims an image waits until it is there before using the image.
 const FinalizerProtection = "pelotech.ot/in-use-protection"
 
 // Names of the objects that the disk-sync-operator owns in its own namespace.
@@ -48,17 +52,18 @@ const (
 	maxNameLength  = 253
 )
 
-// RevisionOf is the short hash of all that decides what the disk holds and where: a change of any of it
-// needs a new sync. It is 8 hexadecimal digits.
+// RevisionOf is the short hash of all that decides what the disk holds and where, and of how often it was lost: a change
+// of any of it needs a new sync. It is 8 hexadecimal digits.
 func RevisionOf(image *VMDiskImage) string {
 	s := image.Spec
 	key := struct {
 		URL, Source, Size, Secret, Cert, Checksum, Class, SnapshotClass, Mode, Requested string
 		Access                                                                           []string
+		Losses                                                                           int32 `json:",omitempty"`
 	}{
 		URL: s.URL, Source: string(s.SourceType), Size: strconv.FormatInt(s.DiskSize.Value(), 10), Secret: s.SecretRef,
 		Cert: s.CertConfigMap, Checksum: s.Checksum, Class: s.StorageClass, SnapshotClass: s.SnapshotClass,
-		Mode: string(s.VolumeMode), Requested: image.Annotations[AnnotationSyncRequestedAt],
+		Mode: string(s.VolumeMode), Requested: image.Annotations[AnnotationSyncRequestedAt], Losses: image.Status.Losses,
 	}
 	for _, m := range s.AccessModes {
 		key.Access = append(key.Access, string(m))

@@ -180,9 +180,9 @@ type Artifact struct {
 	// revision of the spec that the artifact was made from.
 	// +required
 	Revision string `json:"revision"`
-	// dataVolume and the claim of the same name.
-	// +required
-	DataVolume string `json:"dataVolume"`
+	// dataVolume and the claim of the same name; empty once volumePolicy DeleteAfterSnapshot has deleted them.
+	// +optional
+	DataVolume string `json:"dataVolume,omitempty"`
 	// snapshot is the VolumeSnapshot of that claim.
 	// +required
 	Snapshot string `json:"snapshot"`
@@ -192,6 +192,32 @@ type Artifact struct {
 	// completedAt is when the snapshot became ready.
 	// +required
 	CompletedAt metav1.Time `json:"completedAt"`
+}
+
+// LossKind is the kind of a lost object.
+// +kubebuilder:validation:Enum=DataVolume;PersistentVolumeClaim;VolumeSnapshot;VolumeSnapshotContent
+type LossKind string
+
+// The kinds of objects whose loss is healed.
+const (
+	LostDataVolume LossKind = "DataVolume"
+	LostClaim      LossKind = "PersistentVolumeClaim"
+	LostSnapshot   LossKind = "VolumeSnapshot"
+	LostContent    LossKind = "VolumeSnapshotContent"
+)
+
+// Loss is a part of a finished image that was deleted or broken by somebody else.
+type Loss struct {
+	// time the loss was noticed.
+	// +required
+	Time metav1.Time `json:"time"`
+	// kind of the lost object.
+	// +required
+	Kind LossKind `json:"kind"`
+	// name of the lost object.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
 }
 
 // References counts the virtual machines that use an image. vm-operator writes it, and nothing else.
@@ -224,13 +250,14 @@ type VMDiskImageStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Ready, Synced, SnapshotReady and Stalled.
+	// conditions are Ready, Synced, SnapshotReady and Stalled, and Reconciling while an image with an artifact is
+	// being updated.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// revision is the hash of the spec's fields that decide the disk's content, and of sync-requested-at.
+	// revision is the hash of the spec's fields that decide the disk's content, of sync-requested-at, and of losses.
 	// attempts, lastFailure and nextAttemptTime are about it.
 	// +optional
 	Revision string `json:"revision,omitempty"`
@@ -279,6 +306,15 @@ type VMDiskImageStatus struct {
 	// artifact is what virtual machines clone from.
 	// +optional
 	Artifact *Artifact `json:"artifact,omitempty"`
+
+	// lastLoss is what was lost last after the image had succeeded; it is made again without anybody's hand.
+	// +optional
+	LastLoss *Loss `json:"lastLoss,omitempty"`
+
+	// losses that took a new sync. The revision depends on it, so that such a sync has attempts of its own.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Losses int32 `json:"losses,omitempty"`
 
 	// references of virtual machines; written by vm-operator.
 	// +optional

@@ -227,6 +227,7 @@ func TestConfigurationIsTheWholeStatusWithoutReferences(t *testing.T) {
 		CompletedAt: &at, Attempts: 1, AttemptUID: "u", LastFailure: wrong, NextAttemptTime: &at, Progress: "1%", ProgressAt: &at,
 		Artifact:   &v1alpha1.Artifact{Revision: "r", DataVolume: "d", Snapshot: "s", RestoreSize: &size, CompletedAt: at},
 		References: &v1alpha1.References{Count: 3, Sample: []string{"a/b"}, LastReferencedAt: &at}, ExpiresAt: &at,
+		LastLoss: &v1alpha1.Loss{Time: at, Kind: v1alpha1.LostSnapshot, Name: "s"}, Losses: 1,
 	}
 	for i, fields := 0, reflect.ValueOf(full); i < fields.NumField(); i++ {
 		assert.False(t, fields.Field(i).IsZero(), "give %s a value here", fields.Type().Field(i).Name)

@@ -22,6 +22,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &otv1alpha1.ArtifactApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Failure"):
 		return &otv1alpha1.FailureApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Loss"):
+		return &otv1alpha1.LossApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("References"):
 		return &otv1alpha1.ReferencesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VMDiskImage"):

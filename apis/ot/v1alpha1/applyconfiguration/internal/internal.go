@@ -65,6 +65,20 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.FailureReason
   scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.Loss
+  map:
+    fields:
+    - name: kind
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.LossKind
+    - name: name
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.LossKind
+  scalar: string
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.NamespacesFrom
   scalar: string
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.Phase
@@ -182,6 +196,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: lastFailure
       type:
         namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.Failure
+    - name: lastLoss
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.Loss
+    - name: losses
+      type:
+        scalar: numeric
     - name: message
       type:
         scalar: string

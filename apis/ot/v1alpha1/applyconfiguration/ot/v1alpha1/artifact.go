@@ -14,7 +14,7 @@ import (
 type ArtifactApplyConfiguration struct {
 	// revision of the spec that the artifact was made from.
 	Revision *string `json:"revision,omitempty"`
-	// dataVolume and the claim of the same name.
+	// dataVolume and the claim of the same name; empty once volumePolicy DeleteAfterSnapshot has deleted them.
 	DataVolume *string `json:"dataVolume,omitempty"`
 	// snapshot is the VolumeSnapshot of that claim.
 	Snapshot *string `json:"snapshot,omitempty"`

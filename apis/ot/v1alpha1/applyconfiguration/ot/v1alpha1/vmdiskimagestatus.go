@@ -20,9 +20,10 @@ type VMDiskImageStatusApplyConfiguration struct {
 	Message *string `json:"message,omitempty"`
 	// observedGeneration is the metadata.generation that this status was made from.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions are Ready, Synced, SnapshotReady and Stalled.
+	// conditions are Ready, Synced, SnapshotReady and Stalled, and Reconciling while an image with an artifact is
+	// being updated.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// revision is the hash of the spec's fields that decide the disk's content, and of sync-requested-at.
+	// revision is the hash of the spec's fields that decide the disk's content, of sync-requested-at, and of losses.
 	// attempts, lastFailure and nextAttemptTime are about it.
 	Revision *string `json:"revision,omitempty"`
 	// ticket is the place in the global queue: lower goes first. It is the resourceVersion that the object had when
@@ -48,6 +49,10 @@ type VMDiskImageStatusApplyConfiguration struct {
 	ProgressAt *metav1.Time `json:"progressAt,omitempty"`
 	// artifact is what virtual machines clone from.
 	Artifact *ArtifactApplyConfiguration `json:"artifact,omitempty"`
+	// lastLoss is what was lost last after the image had succeeded; it is made again without anybody's hand.
+	LastLoss *LossApplyConfiguration `json:"lastLoss,omitempty"`
+	// losses that took a new sync. The revision depends on it, so that such a sync has attempts of its own.
+	Losses *int32 `json:"losses,omitempty"`
 	// references of virtual machines; written by vm-operator.
 	References *ReferencesApplyConfiguration `json:"references,omitempty"`
 	// expiresAt is when an unused image will be pruned, if nothing references it until then.
@@ -190,6 +195,22 @@ func (b *VMDiskImageStatusApplyConfiguration) WithProgressAt(value metav1.Time) 
 // If called multiple times, the Artifact field is set to the value of the last call.
 func (b *VMDiskImageStatusApplyConfiguration) WithArtifact(value *ArtifactApplyConfiguration) *VMDiskImageStatusApplyConfiguration {
 	b.Artifact = value
+	return b
+}
+
+// WithLastLoss sets the LastLoss field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastLoss field is set to the value of the last call.
+func (b *VMDiskImageStatusApplyConfiguration) WithLastLoss(value *LossApplyConfiguration) *VMDiskImageStatusApplyConfiguration {
+	b.LastLoss = value
+	return b
+}
+
+// WithLosses sets the Losses field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Losses field is set to the value of the last call.
+func (b *VMDiskImageStatusApplyConfiguration) WithLosses(value int32) *VMDiskImageStatusApplyConfiguration {
+	b.Losses = &value
 	return b
 }
 
