@@ -82,7 +82,11 @@ func childMeta(image *otv1alpha1.VMDiskImage) metav1.ObjectMeta {
 
 func dataVolume(image *otv1alpha1.VMDiskImage) *cdiv1.DataVolume {
 	meta := childMeta(image)
-	meta.Annotations = map[string]string{"cdi.kubevirt.io/storage.bind.immediate.requested": "true"}
+	meta.Annotations = map[string]string{
+		"cdi.kubevirt.io/storage.bind.immediate.requested": "true",
+		// The chart's policy wants to know the slot. The floor has none, and no Lease that could object.
+		otv1alpha1.AnnotationSlot: "none", otv1alpha1.AnnotationHolder: "none",
+	}
 	return &cdiv1.DataVolume{ObjectMeta: meta, Spec: cdiv1.DataVolumeSpec{
 		Source: &cdiv1.DataVolumeSource{HTTP: &cdiv1.DataVolumeSourceHTTP{URL: image.Spec.URL}},
 		Storage: &cdiv1.StorageSpec{Resources: corev1.VolumeResourceRequirements{
