@@ -106,4 +106,5 @@ gen_workspace
 gen_code
 gen_crds
 chart_crd disk-sync-operator pelotech.ot_vmdiskimages.yaml
+chart_crd disk-sync-operator pelotech.ot_datasyncs.yaml
 chart_rbac disk-sync-operator

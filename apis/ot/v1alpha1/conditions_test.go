@@ -77,12 +77,12 @@ func TestFinalReasons(t *testing.T) {
 		v1alpha1.FailureUnreachable: false, v1alpha1.FailureDiskTooSmall: true, v1alpha1.FailureInvalidFormat: true,
 		v1alpha1.FailureChecksumMismatch: true, v1alpha1.FailureStalled: false, v1alpha1.FailureTimedOut: false,
 		v1alpha1.FailureQuotaExceeded: false, v1alpha1.FailureUnschedulable: false, v1alpha1.FailureSecretMissing: false,
-		v1alpha1.FailureUnknown: false,
+		v1alpha1.FailureSourceNotAllowed: true, v1alpha1.FailureUnknown: false,
 	}
 	for reason, want := range final {
 		assert.Equal(t, want, reason.Final(), reason)
 	}
-	schema := crd(t).Spec.Versions[0].Schema.OpenAPIV3Schema
+	schema := crd(t, "vmdiskimages").Spec.Versions[0].Schema.OpenAPIV3Schema
 	enum := schema.Properties["status"].Properties["lastFailure"].Properties["reason"].Enum
 	assert.Len(t, enum, len(final), "the list in the CRD is the closed list")
 }

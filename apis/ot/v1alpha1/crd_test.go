@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// crd reads the generated CustomResourceDefinition that the chart ships.
-func crd(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+// crd reads the generated CustomResourceDefinition that the chart ships, of the kind with that plural.
+func crd(t *testing.T, plural string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	raw, err := crds.FS.ReadFile("pelotech.ot_vmdiskimages.yaml")
+	raw, err := crds.FS.ReadFile("pelotech.ot_" + plural + ".yaml")
 	require.NoError(t, err)
 	own := &apiextensionsv1.CustomResourceDefinition{}
 	require.NoError(t, yaml.UnmarshalStrict(raw, own))
@@ -37,11 +37,13 @@ type gate struct {
 	cel        *cel.Validator
 }
 
-func newGate(t *testing.T) *gate {
+func newGate(t *testing.T) *gate { return gateOf(t, "vmdiskimages") }
+
+func gateOf(t *testing.T, plural string) *gate {
 	t.Helper()
 	internal := &apiextensions.JSONSchemaProps{}
 	require.NoError(t, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
-		crd(t).Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil))
+		crd(t, plural).Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil))
 	structural, err := schema.NewStructural(internal)
 	require.NoError(t, err)
 	validator, _, err := validation.NewSchemaValidator(internal)
@@ -108,19 +110,23 @@ func integers(value any) any {
 	return value
 }
 
-func TestTheAPIServerTakesTheCRD(t *testing.T) {
-	internal := &apiextensions.CustomResourceDefinition{}
-	own := crd(t)
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(own)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&own.Spec)
-	require.NoError(t, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(own, internal, nil))
-	internal.Status.StoredVersions = []string{"v1alpha1"}
-	assert.Empty(t, crdvalidation.ValidateCustomResourceDefinition(t.Context(), internal), "among others: the cost of the rules")
+func TestTheAPIServerTakesTheCRDs(t *testing.T) {
+	for _, plural := range []string{"vmdiskimages", "datasyncs"} {
+		t.Run(plural, func(t *testing.T) {
+			internal := &apiextensions.CustomResourceDefinition{}
+			own := crd(t, plural)
+			apiextensionsv1.SetDefaults_CustomResourceDefinition(own)
+			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&own.Spec)
+			require.NoError(t, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(own, internal, nil))
+			internal.Status.StoredVersions = []string{"v1alpha1"}
+			assert.Empty(t, crdvalidation.ValidateCustomResourceDefinition(t.Context(), internal), "among others: the cost of the rules")
+		})
+	}
 }
 
 func TestPrinterColumns(t *testing.T) {
 	var columns, wide []string
-	for _, c := range crd(t).Spec.Versions[0].AdditionalPrinterColumns {
+	for _, c := range crd(t, "vmdiskimages").Spec.Versions[0].AdditionalPrinterColumns {
 		if c.Priority == 0 {
 			columns = append(columns, c.Name)
 		} else {
@@ -132,7 +138,7 @@ func TestPrinterColumns(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	spec := crd(t).Spec
+	spec := crd(t, "vmdiskimages").Spec
 	assert.Equal(t, "pelotech.ot", spec.Group)
 	assert.Equal(t, []string{"vmdi"}, spec.Names.ShortNames)
 	assert.Equal(t, []string{"ot"}, spec.Names.Categories)

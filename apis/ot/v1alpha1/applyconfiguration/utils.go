@@ -20,6 +20,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &otv1alpha1.AllowedNamespacesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Artifact"):
 		return &otv1alpha1.ArtifactApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DataSync"):
+		return &otv1alpha1.DataSyncApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DataSyncCounts"):
+		return &otv1alpha1.DataSyncCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DataSyncEntry"):
+		return &otv1alpha1.DataSyncEntryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DataSyncSpec"):
+		return &otv1alpha1.DataSyncSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DataSyncStatus"):
+		return &otv1alpha1.DataSyncStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DataSyncVM"):
+		return &otv1alpha1.DataSyncVMApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Failure"):
 		return &otv1alpha1.FailureApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Loss"):

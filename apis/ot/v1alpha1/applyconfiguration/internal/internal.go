@@ -51,6 +51,158 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: snapshot
       type:
         scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSync
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncSpec
+    - name: status
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncStatus
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncCounts
+  map:
+    fields:
+    - name: failed
+      type:
+        scalar: numeric
+    - name: queued
+      type:
+        scalar: numeric
+    - name: snapshotting
+      type:
+        scalar: numeric
+    - name: succeeded
+      type:
+        scalar: numeric
+    - name: syncing
+      type:
+        scalar: numeric
+    - name: total
+      type:
+        scalar: numeric
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncEntry
+  map:
+    fields:
+    - name: image
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: phase
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.Phase
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncPhase
+  scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncSpec
+  map:
+    fields:
+    - name: vms
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncVM
+          elementRelationship: associative
+          keys:
+          - name
+    - name: workspaceId
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: counts
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncCounts
+    - name: entries
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncEntry
+          elementRelationship: associative
+          keys:
+          - name
+    - name: message
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncPhase
+    - name: ready
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.DataSyncVM
+  map:
+    fields:
+    - name: accessModes
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.PersistentVolumeAccessMode
+          elementRelationship: associative
+    - name: allowedNamespaces
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.AllowedNamespaces
+    - name: certConfigMap
+      type:
+        scalar: string
+    - name: checksum
+      type:
+        scalar: string
+    - name: diskSize
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: secretRef
+      type:
+        scalar: string
+    - name: snapshotClass
+      type:
+        scalar: string
+    - name: sourceType
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.SourceType
+    - name: storageClass
+      type:
+        scalar: string
+    - name: unusedTTL
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: url
+      type:
+        scalar: string
+    - name: volumeMode
+      type:
+        namedType: io.k8s.api.core.v1.PersistentVolumeMode
+    - name: volumePolicy
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VolumePolicy
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.Failure
   map:
     fields:
