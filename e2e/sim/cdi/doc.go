@@ -10,8 +10,15 @@
 //
 // The image is really downloaded, into a temporary folder, by the package importer. Phases, conditions, annotations
 // and their order are those seen on the real CDI (testdata/good-import.golden is the transcript); all that depends
-// on time is in Options. What is not played: clones, uploads, VolumeImportSource objects, PersistentVolumes, storage
-// profiles, WaitForFirstConsumer, CDI's events, and its webhooks.
+// on time is in Options. What is not played: uploads, VolumeImportSource objects, PersistentVolumes, storage profiles,
+// WaitForFirstConsumer, CDI's events, and its webhooks.
+//
+// A DataVolume that has Succeeded is not done with: when its claim is deleted, the claim is made again and imported again,
+// at once and by itself. The phase stays Succeeded until the new importer pod is there. A claim that is lost (phase Lost)
+// after its import leaves the phase Succeeded, with Bound=False, ClaimLost. While a claim is being deleted, its DataVolume's
+// status stays as it is. A DataVolume that is deleted takes its claim along by the garbage collector.
+//
+// Clones (source.snapshot, source.pvc) are played by the package clone; Behaviour.StopAt holds them in any of their phases.
 //
 // CDI keeps the state of an import in annotations of the claim and derives the DataVolume's status from them. So does
 // this package: a play (play.go) changes annotations step by step, and status.go derives the status, a pure function.

@@ -38,11 +38,17 @@ func (s *Simulator) playInstantly(ctx context.Context, dv *cdiv1.DataVolume) (re
 	if state.claim == nil {
 		claim := objects.Claim(dv)
 		claim.Spec.VolumeName, claim.Spec.DataSourceRef = "pvc-"+string(dv.UID), nil
-		made, err := s.createOwned(ctx, claim, dv)
+		made, err := s.volumes.Make(ctx, claim, dv)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		state.claim = made
+		if dv.Status.Phase == cdiv1.Succeeded { // the former claim was deleted: it shows that it imports again
+			view := objects.View{Name: dv.Name, Phase: corev1.ClaimPending, Importing: true, Annotations: map[string]string{}}
+			if err := s.setStatus(ctx, dv, objects.NextStatus(dv.Status, &view, metav1.Now())); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+		}
 	}
 	duration := s.options.Instant.Duration
 	if behaviour.Duration != nil {
@@ -57,7 +63,7 @@ func (s *Simulator) playInstantly(ctx context.Context, dv *cdiv1.DataVolume) (re
 		view.SetFailure(objects.ReasonError, behaviour.Fail)
 		return reconcile.Result{}, s.endInstantly(ctx, dv, state, objects.NextStatus(dv.Status, &view, metav1.Now()))
 	}
-	if err := s.setClaimStatus(ctx, state.claim, boundStatus(state.claim)); err != nil {
+	if err := s.volumes.Bind(ctx, state.claim, state.claim.Spec.VolumeName); err != nil {
 		return reconcile.Result{}, err
 	}
 	view.Phase = corev1.ClaimBound

@@ -46,7 +46,8 @@ func RealTime() Options {
 
 // Behaviour is what happens to a DataVolume instead of a normal import.
 type Behaviour struct {
-	// StopAt is a phase that is reached and never left: Pending, PendingPopulation, ImportScheduled or ImportInProgress.
+	// StopAt is a phase that is reached and not left while it stands here: Pending, PendingPopulation, ImportScheduled,
+	// ImportInProgress, or a phase of a clone, such as CloneFromSnapshotSourceInProgress.
 	StopAt cdiv1.DataVolumePhase
 	// QuotaExceeded refuses the claim with this message, such as `persistentvolumeclaims "x" is forbidden: exceeded quota: q`.
 	QuotaExceeded string

@@ -16,7 +16,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/clone"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi/objects"
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/volumes"
 )
 
 const (
@@ -97,6 +99,9 @@ func (p *play) abandon() {
 }
 
 func (p *play) run(ctx context.Context) (err error) {
+	if clone.Is(p.dv) {
+		return p.clone(ctx)
+	}
 	if p.source, err = objects.SourceOf(p.dv); err != nil {
 		return err
 	}
@@ -130,6 +135,14 @@ func (p *play) run(ctx context.Context) (err error) {
 	}
 }
 
+// clone plays a DataVolume whose source is in the cluster.
+func (p *play) clone(ctx context.Context) error {
+	c := clone.Play{
+		Client: p.client, DV: p.dv, Step: p.options.Step, Instant: p.options.Instant != nil, Hold: p.holdAt, Write: p.writeStatus,
+	}
+	return c.Run(ctx)
+}
+
 func (p *play) behaviour() Behaviour { return p.options.Behaviour(p.dv) }
 
 // holdAt waits as long as the DataVolume is to stay in a phase.
@@ -145,7 +158,7 @@ func (p *play) makeClaim(ctx context.Context) error {
 	if err := p.holdBeforeClaim(ctx); err != nil {
 		return err
 	}
-	claim, err := p.createOwned(ctx, objects.Claim(p.dv), p.dv)
+	claim, err := p.volumes.Make(ctx, objects.Claim(p.dv), p.dv)
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
 		return errors.Join(err, p.writeStatus(ctx, objects.RefusedStatus(p.dv.Status, objects.ReasonQuota, err.Error(), metav1.Now())))
 	}
@@ -196,7 +209,7 @@ func (p *play) annotateDataVolume(ctx context.Context) error {
 
 // makePrime creates the prime claim, or finds it, and provisions its volume.
 func (p *play) makePrime(ctx context.Context) error {
-	prime, err := p.createOwned(ctx, objects.Prime(p.claim, p.source), p.claim)
+	prime, err := p.volumes.Make(ctx, objects.Prime(p.claim, p.source), p.claim)
 	if err != nil {
 		return err
 	}
@@ -206,7 +219,7 @@ func (p *play) makePrime(ctx context.Context) error {
 	if err := errors.Join(p.report(ctx), p.pause(ctx, p.options.Step/10)); err != nil {
 		return err
 	}
-	if err := p.bind(ctx, p.prime, volumeName(p.prime)); err != nil {
+	if err := p.volumes.Bind(ctx, p.prime, volumes.Name(p.prime)); err != nil {
 		return err
 	}
 	before := p.prime.DeepCopy()
@@ -215,7 +228,7 @@ func (p *play) makePrime(ctx context.Context) error {
 		return err
 	}
 	p.view.Importing = true
-	p.view.SetBoundMessage("Successfully provisioned volume " + volumeName(p.prime))
+	p.view.SetBoundMessage("Successfully provisioned volume " + volumes.Name(p.prime))
 	return p.report(ctx)
 }
 
@@ -224,7 +237,7 @@ func (p *play) finish(ctx context.Context) error {
 	if err := errors.Join(p.deletePod(ctx), p.pause(ctx, p.options.Step/5)); err != nil {
 		return err
 	}
-	if err := p.bind(ctx, p.claim, volumeName(p.prime)); err != nil {
+	if err := p.volumes.Bind(ctx, p.claim, volumes.Name(p.prime)); err != nil {
 		return err
 	}
 	p.view.Phase = corev1.ClaimBound
@@ -241,7 +254,7 @@ func (p *play) finish(ctx context.Context) error {
 		return nil //nolint:nilerr // the DataVolume is gone, which is how all good imports end
 	}
 	p.view.Phase = corev1.ClaimLost
-	return errors.Join(p.setClaimStatus(ctx, p.claim, corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}), p.report(ctx))
+	return errors.Join(p.volumes.SetStatus(ctx, p.claim, corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}), p.report(ctx))
 }
 
 // report writes the claim's annotations and the DataVolume's status where they have changed.
@@ -253,6 +266,9 @@ func (p *play) report(ctx context.Context) error {
 			return err
 		}
 		p.view.Annotations = maps.Clone(p.claim.Annotations)
+	}
+	if p.claim.DeletionTimestamp != nil {
+		return nil // CDI looks again when the claim is gone
 	}
 	return p.writeStatus(ctx, objects.NextStatus(p.dv.Status, &p.view, metav1.Now()))
 }

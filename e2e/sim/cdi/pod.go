@@ -13,6 +13,7 @@ import (
 
 	"github.com/pelotech/open-terrain/e2e/sim/cdi/kubelet"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi/objects"
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/volumes"
 )
 
 // runPod makes an importer pod and follows it to its end; Failed also when somebody has deleted it.
@@ -67,11 +68,11 @@ func (p *play) createPod(ctx context.Context, scratch bool) error {
 }
 
 func (p *play) makeScratch(ctx context.Context) error {
-	claim, err := p.createOwned(ctx, objects.Scratch(p.pod, p.prime), p.pod)
+	claim, err := p.volumes.Make(ctx, objects.Scratch(p.pod, p.prime), p.pod)
 	if err != nil {
 		return err
 	}
-	return p.bind(ctx, claim, volumeName(claim))
+	return p.volumes.Bind(ctx, claim, volumes.Name(claim))
 }
 
 // holdPod keeps a pod at a gate as long as the DataVolume's behaviour wants.

@@ -2,11 +2,13 @@ package cdi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,8 +31,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/clone"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi/kubelet"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi/objects"
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/volumes"
 )
 
 // Simulator plays CDI. Make one with Start.
@@ -40,6 +44,7 @@ type Simulator struct {
 	live    client.Reader
 	cached  client.Reader
 	kubelet *kubelet.Kubelet
+	volumes volumes.Provisioner
 	// life is the context of Start: plays outlive the events that start them.
 	life context.Context //nolint:containedctx // see above
 
@@ -73,6 +78,7 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Simulato
 	if s.client, err = client.NewWithWatch(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()}); err != nil {
 		return nil, fmt.Errorf("CDI simulator: %w", err)
 	}
+	s.volumes = volumes.Provisioner{Client: s.client}
 	o := s.options
 	s.kubelet = kubelet.New(s.client, kubelet.Options{Step: o.Step, Backoff: o.Backoff, Termination: o.Termination, ProgressInterval: o.ProgressInterval, IdleTimeout: o.IdleTimeout, Dir: o.Dir})
 	s.live, s.cached = mgr.GetAPIReader(), mgr.GetClient()
@@ -100,7 +106,7 @@ func newManager(config *rest.Config) (manager.Manager, error) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	if err := cdiv1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(cdiv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	skip := true // several simulators may run in one process
@@ -179,7 +185,7 @@ func (s *Simulator) reconcile(ctx context.Context, request reconcile.Request) (r
 		s.stop(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	if s.options.Instant != nil {
+	if s.options.Instant != nil && !clone.Is(&dv) {
 		return s.playInstantly(ctx, &dv)
 	}
 	if !finished(&dv) {
@@ -247,7 +253,7 @@ func (s *Simulator) claimDeleted(ctx context.Context, e event.DeleteEvent, queue
 		return
 	}
 	s.stop(key)
-	if s.options.Instant == nil {
+	if s.options.Instant == nil || clone.Is(&dv) {
 		s.ensure(&dv)
 		return
 	}

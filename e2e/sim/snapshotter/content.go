@@ -25,6 +25,9 @@ func (s *Simulator) makeContent(ctx context.Context, snapshot *snapshotv1.Volume
 			VolumeSnapshotClassName: &class.Name, DeletionPolicy: class.DeletionPolicy, Driver: class.Driver, SourceVolumeMode: claim.Spec.VolumeMode,
 		},
 	}
+	if !s.options.Instant {
+		content.Finalizers = []string{contentBound}
+	}
 	err := s.client.Create(ctx, content)
 	if apierrors.IsAlreadyExists(err) {
 		err = s.client.Get(ctx, client.ObjectKeyFromObject(content), content)
@@ -32,11 +35,14 @@ func (s *Simulator) makeContent(ctx context.Context, snapshot *snapshotv1.Volume
 	return content, err
 }
 
-// deleteOrphan deletes a content whose snapshot is gone.
+// deleteOrphan deletes a content whose snapshot is gone, where no finalizer has kept the snapshot until that was done.
 func (s *Simulator) deleteOrphan(ctx context.Context, name string) error {
 	var content snapshotv1.VolumeSnapshotContent
 	if err := s.client.Get(ctx, types.NamespacedName{Name: name}, &content); err != nil {
 		return client.IgnoreNotFound(err)
+	}
+	if content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain || len(content.Finalizers) > 0 {
+		return nil // the real ones never delete a content without its snapshot's deletion
 	}
 	ref := content.Spec.VolumeSnapshotRef
 	var snapshot snapshotv1.VolumeSnapshot

@@ -3,8 +3,16 @@
 //
 // A VolumeSnapshot of a bound claim gets a VolumeSnapshotContent and is ready after a delay. The class decides, as the
 // parameters of a test driver do: readyAfter (a duration) and failWith (the driver's error). Errors have the words of
-// external-snapshotter v8.6 and are tried again with back-off for ever. What is not played: finalizers, pre-provisioned
-// contents, restores, and the deletion policy Retain.
+// external-snapshotter v8.6 and are tried again with back-off for ever.
+//
+// Deletions go as there. A snapshot has the finalizer volumesnapshot-as-source-protection, and with deletionPolicy Delete
+// volumesnapshot-bound-protection, too: it goes when no claim of its namespace that is Pending restores from it, and its
+// content with it; with Retain the content stays. A content has a finalizer as well: one that is deleted by hand stays as
+// long as its snapshot, which notices nothing. Only when somebody takes that finalizer away, too, the snapshot is no longer
+// ready (VolumeSnapshotContent is missing), and another content is made of the claim if there still is one.
+//
+// What is not played: pre-provisioned contents, groups, events, and the finalizer on claims of which a snapshot is being
+// taken. With Options.Instant there are no finalizers.
 package snapshotter
 
 import "time"

@@ -85,7 +85,7 @@ func (s *Simulator) watch(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).Named("snapshotter").
 		For(&snapshotv1.VolumeSnapshot{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}, predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})).
 		Watches(&snapshotv1.VolumeSnapshot{}, handler.Funcs{DeleteFunc: s.snapshotDeleted}).
-		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.Funcs{CreateFunc: s.contentSeen}).
+		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.Funcs{CreateFunc: s.contentSeen, DeleteFunc: s.contentDeleted}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: s.options.Workers, RateLimiter: limiter}).
 		Complete(reconcile.Func(s.reconcile))
 }
@@ -99,6 +99,14 @@ func (s *Simulator) snapshotDeleted(_ context.Context, e event.DeleteEvent, queu
 func (s *Simulator) contentSeen(_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	if e.IsInInitialList {
 		queue.Add(contentRequest(e.Object.GetName()))
+	}
+}
+
+// contentDeleted looks at the snapshot whose content is gone.
+func (s *Simulator) contentDeleted(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if content, ok := e.Object.(*snapshotv1.VolumeSnapshotContent); ok {
+		ref := content.Spec.VolumeSnapshotRef
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
 	}
 }
 

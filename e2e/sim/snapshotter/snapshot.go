@@ -33,10 +33,7 @@ func (s *Simulator) reconcile(ctx context.Context, request reconcile.Request) (r
 	if err := s.cached.Get(ctx, request.NamespacedName, &snapshot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if snapshot.DeletionTimestamp != nil || snapshot.Spec.Source.PersistentVolumeClaimName == nil || ready(&snapshot) {
-		return reconcile.Result{}, nil
-	}
-	wait, err := s.take(ctx, snapshot.DeepCopy())
+	wait, err := s.step(ctx, snapshot.DeepCopy())
 	if f, ok := errors.AsType[failure](err); ok {
 		return reconcile.Result{}, errors.Join(err, s.showFailure(ctx, request.NamespacedName, f))
 	}
@@ -46,12 +43,29 @@ func (s *Simulator) reconcile(ctx context.Context, request reconcile.Request) (r
 	return reconcile.Result{RequeueAfter: wait}, err
 }
 
+// step brings a snapshot a step further; a duration says when the next one is due.
+func (s *Simulator) step(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (time.Duration, error) {
+	switch {
+	case snapshot.DeletionTimestamp != nil:
+		return s.release(ctx, snapshot)
+	case snapshot.Spec.Source.PersistentVolumeClaimName == nil:
+		return 0, nil
+	case ready(snapshot):
+		return 0, s.checkContent(ctx, snapshot)
+	default:
+		return s.take(ctx, snapshot)
+	}
+}
+
 func ready(snapshot *snapshotv1.VolumeSnapshot) bool {
 	return snapshot.Status != nil && snapshot.Status.ReadyToUse != nil && *snapshot.Status.ReadyToUse
 }
 
-// take brings a snapshot a step further; a duration says when the next one is due.
+// take takes a snapshot, or goes on with it.
 func (s *Simulator) take(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (time.Duration, error) {
+	if err := s.protect(ctx, snapshot, asSource); err != nil {
+		return 0, err
+	}
 	class, err := s.classOf(ctx, snapshot)
 	if err != nil {
 		return 0, err
@@ -100,6 +114,11 @@ func (s *Simulator) finish(ctx context.Context, snapshot *snapshotv1.VolumeSnaps
 	}
 	if err := s.write(ctx, snapshot, status); err != nil {
 		return 0, err
+	}
+	if content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete {
+		if err := s.protect(ctx, snapshot, whileBound); err != nil {
+			return 0, err
+		}
 	}
 	return max(0, left), nil
 }

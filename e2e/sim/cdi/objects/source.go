@@ -20,7 +20,7 @@ type Source struct {
 	Checksum string
 }
 
-// SourceOf reads the source; clones and the sources of other hypervisors are errors.
+// SourceOf reads the source of an import; clones and the sources of other hypervisors are errors.
 func SourceOf(dv *cdiv1.DataVolume) (Source, error) {
 	s := dv.Spec.Source
 	switch {
@@ -35,7 +35,7 @@ func SourceOf(dv *cdiv1.DataVolume) (Source, error) {
 	case s.Blank != nil:
 		return Source{Kind: importer.SourceBlank}, nil
 	default:
-		return Source{}, errors.New("the simulator plays imports from http, s3, registry and blank only")
+		return Source{}, errors.New("the simulator plays clones, and imports from http, s3, registry and blank")
 	}
 }
 
