@@ -58,7 +58,7 @@ type entry struct {
 // grant is what admission remembers of a hold that it gave.
 type grant struct {
 	at     time.Time
-	looked bool // the starts have had their turn
+	looked bool // the downloads have had their turn
 }
 
 // step is one write of a Lease: from one holder to the next; no one is empty.

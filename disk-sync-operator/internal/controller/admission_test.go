@@ -188,7 +188,7 @@ func TestTheAnswerToOurOwnGrantIsTheAPIServersWordForAWhile(t *testing.T) {
 	assert.Empty(t, a.granted)
 }
 
-func TestAdmissionWaitsForTheStarts(t *testing.T) {
+func TestAdmissionWaitsForTheDownloads(t *testing.T) {
 	a := hall(t)
 	now, poked := time.Now(), 0
 	a.now, a.poke = func() time.Time { return now }, func() { poked++ }
@@ -197,14 +197,14 @@ func TestAdmissionWaitsForTheStarts(t *testing.T) {
 		a.imageSeen(queuedImage(fmt.Sprint("i", i), int64(i+1), int64(i+1)))
 	}
 	require.Len(t, steps(a, images), startsAhead)
-	assert.Equal(t, wordKept, a.later().RequeueAfter, "nobody tells of starts that do not get on")
+	assert.Equal(t, wordKept, a.later().RequeueAfter, "nobody tells of downloads that do not get on")
 	poked = 0
-	a.looked(types.NamespacedName{Namespace: "ns", Name: "i0"})
+	a.begins(types.NamespacedName{Namespace: "ns", Name: "i0"})
 	assert.Equal(t, 1, poked)
 	assert.Equal(t, []string{"16:  -> i16"}, steps(a, images))
 	a.release(a.standing("ns/i0/u-i0").hold)
 	assert.Empty(t, steps(a, images), "it is handed on in one write, when its turn comes")
-	a.looked(types.NamespacedName{Namespace: "ns", Name: "i1"})
+	a.begins(types.NamespacedName{Namespace: "ns", Name: "i1"})
 	assert.Equal(t, []string{"0: i0 -> i17"}, steps(a, images))
 	now = now.Add(wordKept)
 	assert.Len(t, steps(a, images), startsAhead, "one that is not looked at blocks nobody for longer")

@@ -16,7 +16,6 @@ type Starts struct{ *Images }
 
 // Reconcile writes that the image's attempt begins, if one is due. What follows is for the downloads.
 func (r Starts) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	defer r.admission.looked(req.NamespacedName)
 	return r.reconcile(ctx, req.NamespacedName, func(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
 		if !d.Report.Starts {
 			return r.handOver(ctx, s, d, set)
@@ -44,6 +43,7 @@ type Downloads struct{ *Images }
 // Reconcile creates the image's DataVolume, if it is missing: of an attempt that has just begun by what the starts have
 // written, so that it need not wait until the cache shows it.
 func (r Downloads) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer r.admission.begins(req.NamespacedName)
 	create := func(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
 		if d.Report.Starts {
 			return r.handOver(ctx, s, d, set)

@@ -269,11 +269,11 @@ func (a *Admission) justGranted(hold string) bool {
 	return granted && a.now().Sub(g.at) < wordKept
 }
 
-// startsAhead is how many images may have a slot without the starts having looked at them. Admission is faster than the
-// starts: with many slots it would give so many that the last of them wait for longer than its word is kept.
+// startsAhead is how many images may have a slot while the downloads have not looked at them. Admission is faster than
+// starts and downloads: with many slots it would give so many that the last of them wait for longer than its word is kept.
 const startsAhead = 16
 
-// unstarted counts the grants that the starts have not looked at; what they have left alone for too long is no longer
+// unstarted counts the grants that the downloads have not looked at; what they have left alone for too long is no longer
 // worth waiting for. The lock is held.
 func (a *Admission) unstarted() int {
 	n := 0
@@ -285,7 +285,7 @@ func (a *Admission) unstarted() int {
 	return n
 }
 
-// later is when to look again without being asked: when the starts do not get on, nobody says so.
+// later is when to look again without being asked: when the downloads do not get on, nobody says so.
 func (a *Admission) later() reconcile.Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -295,8 +295,8 @@ func (a *Admission) later() reconcile.Result {
 	return reconcile.Result{RequeueAfter: wordKept}
 }
 
-// looked says that the starts have had their look at what the image was given.
-func (a *Admission) looked(key types.NamespacedName) {
+// begins says that the downloads have had their look at what the image was given.
+func (a *Admission) begins(key types.NamespacedName) {
 	a.mu.Lock()
 	full, news := a.unstarted() >= startsAhead, false
 	for hold, g := range a.granted {
