@@ -27,7 +27,8 @@ func ConditionsOf(conditions []metav1.Condition) map[string]string {
 }
 
 // Wrong lists what speaks against the conditions being well formed, one sentence a problem: a type twice, no reason, a
-// status that does not exist, no transition time, another generation than the one given.
+// status that does not exist, no transition time, another generation than the one given. Ready may be of a former one
+// while an update is under way or has failed.
 func Wrong(conditions []metav1.Condition, generation int64) []string {
 	var wrong []string
 	seen := map[string]bool{}
@@ -46,7 +47,9 @@ func Wrong(conditions []metav1.Condition, generation int64) []string {
 		if c.LastTransitionTime.IsZero() {
 			complain("has no lastTransitionTime")
 		}
-		if c.ObservedGeneration != generation {
+		updating := meta.IsStatusConditionTrue(conditions, "Reconciling") || meta.IsStatusConditionTrue(conditions, "Stalled")
+		former := c.Type == "Ready" && updating && c.ObservedGeneration < generation
+		if c.ObservedGeneration != generation && !former {
 			complain("is of another generation")
 		}
 	}

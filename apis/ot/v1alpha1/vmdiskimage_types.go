@@ -218,6 +218,10 @@ type Loss struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
+	// snapshotUID is that of the VolumeSnapshot that cannot be used any more, if it was still there: it goes, and is not
+	// taken for the one that is made instead.
+	// +optional
+	SnapshotUID types.UID `json:"snapshotUID,omitempty"`
 }
 
 // References counts the virtual machines that use an image. vm-operator writes it, and nothing else.

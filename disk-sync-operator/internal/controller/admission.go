@@ -39,14 +39,14 @@ type Admission struct {
 	mu       sync.Mutex
 	slots    slots
 	waiting  queue.Queue
-	images   map[string]entry     // every image that exists, by holder identity
-	fresh    map[string]bool      // waiting, and without a ticket in status
-	granting string               // the holder whose Lease is being written
-	ended    map[string]struct{}  // holds that are needed no longer
-	granted  map[string]grant     // holds that we gave and that are still in force
-	tail     int64                // the highest resourceVersion that was seen of an image
-	limit    int                  // the limit of the last round
-	begun    bool                 // the first round has woken every holder
+	images   map[string]entry    // every image that exists, by holder identity
+	fresh    map[string]bool     // waiting, and without a ticket in status
+	granting string              // the holder whose Lease is being written
+	ended    map[string]struct{} // holds that are needed no longer
+	granted  map[string]grant    // holds that we gave and that are still in force
+	tail     int64               // the highest resourceVersion that was seen of an image
+	limit    int                 // the limit of the last round
+	begun    bool                // the first round has woken every holder
 }
 
 // entry is what admission remembers of an image.

@@ -49,9 +49,19 @@ func (r *Images) report(ctx context.Context, s plan.Snapshot, report plan.Report
 // +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/finalizers,verbs=update
 
 // carryOutAll changes the children, until one change fails.
-func (r *Images) carryOutAll(ctx context.Context, s plan.Snapshot, actions []plan.Action) error {
-	for _, action := range actions {
+func (r *Images) carryOutAll(ctx context.Context, s plan.Snapshot, d plan.Decision) error {
+	for _, action := range d.Actions {
 		if err := r.carryOut(ctx, s, action); err != nil {
+			return err
+		}
+	}
+	for _, obsolete := range d.Obsolete {
+		child, is := obsolete.(client.Object)
+		if !is {
+			return fmt.Errorf("%T is no object of the API", obsolete)
+		}
+		log.FromContext(ctx).Info("deleting a child of another revision", "kind", kindOf(child), "name", child.GetName())
+		if err := r.delete(ctx, child); err != nil {
 			return err
 		}
 	}

@@ -14,8 +14,9 @@ import (
 )
 
 // CacheOptions keep in memory what the operator works with, and no more: children by our label (CDI copies a
-// DataVolume's labels to its claim), importer pods by CDI's, and of its own namespace the policy and the slots. A label
-// only decides what is seen: what is ours is decided by the owner's UID.
+// DataVolume's labels to its claim), of other DataVolumes what they are cloned from, importer pods by CDI's label, and of
+// its own namespace the policy and the slots. A label only decides what is seen: what is ours is decided by the owner's
+// UID.
 func CacheOptions(namespace string) (cache.Options, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelImage, selection.Exists, nil)
 	if err != nil {
@@ -29,7 +30,7 @@ func CacheOptions(namespace string) (cache.Options, error) {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&cdiv1.DataVolume{}:                 children,
+			&cdiv1.DataVolume{}:                 {Transform: stripForeign},
 			&snapshotv1.VolumeSnapshot{}:        children,
 			&corev1.PersistentVolumeClaim{}:     children,
 			&snapshotv1.VolumeSnapshotContent{}: {Transform: stripContent},
@@ -40,6 +41,26 @@ func CacheOptions(namespace string) (cache.Options, error) {
 	}, nil
 }
 
+// stripForeign keeps of a DataVolume without our label whose it is, and whether it is being cloned from something.
+func stripForeign(obj any) (any, error) {
+	dv, ok := obj.(*cdiv1.DataVolume)
+	if !ok {
+		return obj, nil
+	}
+	dv.ManagedFields = nil
+	if _, ours := dv.Labels[v1alpha1.LabelImage]; ours {
+		return dv, nil
+	}
+	kept := &cdiv1.DataVolume{TypeMeta: dv.TypeMeta}
+	kept.Namespace, kept.Name, kept.UID, kept.ResourceVersion = dv.Namespace, dv.Name, dv.UID, dv.ResourceVersion
+	kept.DeletionTimestamp, kept.OwnerReferences = dv.DeletionTimestamp, dv.OwnerReferences
+	if source := dv.Spec.Source; source != nil && (source.Snapshot != nil || source.PVC != nil) {
+		kept.Spec.Source = &cdiv1.DataVolumeSource{Snapshot: source.Snapshot, PVC: source.PVC}
+	}
+	kept.Status.Phase = dv.Status.Phase
+	return kept, nil
+}
+
 // stripContent keeps of a snapshot's content, ours or not, which snapshot it is bound to.
 func stripContent(obj any) (any, error) {
 	content, ok := obj.(*snapshotv1.VolumeSnapshotContent)
@@ -47,7 +68,7 @@ func stripContent(obj any) (any, error) {
 		return obj, nil
 	}
 	kept := &snapshotv1.VolumeSnapshotContent{TypeMeta: content.TypeMeta}
-	kept.Name, kept.UID, kept.ResourceVersion = content.Name, content.UID, content.ResourceVersion
+	kept.Name, kept.UID, kept.ResourceVersion, kept.DeletionTimestamp = content.Name, content.UID, content.ResourceVersion, content.DeletionTimestamp
 	kept.Spec.VolumeSnapshotRef = content.Spec.VolumeSnapshotRef
 	return kept, nil
 }

@@ -13,6 +13,7 @@ type metrics struct {
 	admissionWait prometheus.Histogram
 	duration      *prometheus.HistogramVec
 	attempts      *prometheus.CounterVec
+	losses        *prometheus.CounterVec
 	policyInfo    *prometheus.GaugeVec
 	policyValid   prometheus.Gauge
 }
@@ -34,6 +35,9 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "disksync_attempts_total", Help: "Attempts that have ended, by result and, of failed ones, by reason.",
 		}, []string{"result", "reason"}),
+		losses: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "disksync_losses_total", Help: "Parts of finished images that somebody else deleted or broke, by kind; they are made again.",
+		}, []string{"kind"}),
 		policyInfo: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "disksync_policy_info", Help: "The policy in force, in labels; always 1.",
 		}, []string{"concurrency", "retry_limit", "retry_backoff", "attempt_timeout", "stall_timeout"}),
@@ -41,7 +45,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "disksync_policy_valid", Help: "1 when the ConfigMap's policy is in force, 0 when it has a bad value and a former policy stays in force.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.admissionWait, m.duration, m.attempts, m.policyInfo, m.policyValid} {
+	for _, c := range []prometheus.Collector{m.admissionWait, m.duration, m.attempts, m.losses, m.policyInfo, m.policyValid} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -60,8 +64,11 @@ func (m *metrics) policy(p policy.Policy, valid bool) {
 	}
 }
 
-// transition counts the end of an attempt that has been written.
+// transition counts the loss, or the end of an attempt, that has been written.
 func (m *metrics) transition(before, after *v1alpha1.VMDiskImage) {
+	if loss := after.Status.LastLoss; loss != nil && (before.Status.LastLoss == nil || *before.Status.LastLoss != *loss) {
+		m.losses.WithLabelValues(string(loss.Kind)).Inc()
+	}
 	result, reason := "", ""
 	failure := after.Status.LastFailure
 	switch {

@@ -21,20 +21,47 @@ import (
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;pods,verbs=get;list;watch
 
-// observe does every read of a reconcile: from the caches, as a rule, or from the API server. The cached client waits until
-// a cache shows what this process has written to the object that is read; but what others wrote to one kind may show
-// before what they wrote to another. Without an image the snapshot is empty.
-func (r *Images) observe(ctx context.Context, from client.Reader, key types.NamespacedName) (plan.Snapshot, error) {
+// observe does every read of a reconcile, from the caches. The cached client waits until a cache shows what this process
+// has written to the object that is read; but what others wrote to one kind may show before what they wrote to another.
+// Without an image the snapshot is empty.
+func (r *Images) observe(ctx context.Context, key types.NamespacedName) (plan.Snapshot, error) {
 	image := &v1alpha1.VMDiskImage{}
-	if found, err := read(ctx, from, key, image); err != nil || !found {
+	if found, err := read(ctx, r.client, key, image); err != nil || !found {
 		return plan.Snapshot{}, err
 	}
+	owned, err := r.owned(ctx, r.cache, client.MatchingFields{ownerUID: string(image.UID)}, image)
+	if err != nil {
+		return plan.Snapshot{}, err
+	}
+	return r.look(ctx, r.client, image, owned)
+}
+
+// observeLive does the same from the API server itself. The image is read after its children: status is ahead of the
+// deed, so that no child is taken for one of a former revision that another leader has just made for the next one.
+func (r *Images) observeLive(ctx context.Context, key types.NamespacedName) (plan.Snapshot, error) {
+	image := &v1alpha1.VMDiskImage{}
+	if found, err := read(ctx, r.live, key, image); err != nil || !found {
+		return plan.Snapshot{}, err
+	}
+	owned, err := r.owned(ctx, r.live, client.MatchingLabels{v1alpha1.LabelImage: string(image.UID)}, image)
+	if err != nil {
+		return plan.Snapshot{}, err
+	}
+	uid := image.UID
+	if found, err := read(ctx, r.live, key, image); err != nil || !found || image.UID != uid {
+		return plan.Snapshot{}, err
+	}
+	return r.look(ctx, r.live, image, owned)
+}
+
+// look reads what belongs to the image. Of the children that it controls, those of other revisions are kept apart.
+func (r *Images) look(ctx context.Context, from client.Reader, image *v1alpha1.VMDiskImage, owned []client.Object) (plan.Snapshot, error) {
 	st, err := r.standing(ctx, image)
 	if err != nil {
 		return plan.Snapshot{}, err
 	}
 	s := plan.Snapshot{Image: image, Slot: st.slot, Hold: st.hold, Tail: st.tail, Ahead: st.ahead, SeenUID: r.sightings.of(image)}
-	child := types.NamespacedName{Namespace: key.Namespace, Name: v1alpha1.ChildName(key.Name, plan.Revision(image))}
+	child := types.NamespacedName{Namespace: image.Namespace, Name: v1alpha1.ChildName(image.Name, plan.Revision(image))}
 	dv := &cdiv1.DataVolume{}
 	if found, err := read(ctx, from, child, dv); err != nil {
 		return s, err
@@ -44,7 +71,10 @@ func (r *Images) observe(ctx context.Context, from client.Reader, key types.Name
 			return s, err
 		}
 	}
-	return s, observeSnapshot(ctx, from, child, &s)
+	if err := observeSnapshot(ctx, from, child, &s); err != nil {
+		return s, err
+	}
+	return s, r.observeOthers(ctx, child.Name, owned, &s)
 }
 
 // standing asks the API server itself before an attempt is said to have lost its slot: with two leaders, the news of the

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +34,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	if err := indexClaims(ctx, mgr); err != nil {
+	if err := errors.Join(indexClaims(ctx, mgr), indexChildren(ctx, mgr)); err != nil {
 		return err
 	}
 	recorder := &events{recorder: mgr.GetEventRecorder("disk-sync-operator")}
@@ -46,7 +47,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
 	images := &Images{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), policy: policies.Current, admission: admission,
+		client: mgr.GetClient(), cache: mgr.GetCache(), live: mgr.GetAPIReader(), policy: policies.Current, admission: admission,
 		progress: o.ProgressInterval, now: time.Now, events: recorder, metrics: m, sightings: &sightings{}, begun: &handovers{},
 	}
 	return wire(mgr, o, policies, admission, images)

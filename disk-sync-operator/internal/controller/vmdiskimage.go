@@ -29,6 +29,7 @@ const FieldOwner = "disk-sync-operator"
 // Images reconciles VMDiskImages: observe, plan, then status, children and slot, in that order (see the package plan).
 type Images struct {
 	client    client.Client
+	cache     client.Reader // for lists that need not wait for our own writes
 	live      client.Reader
 	policy    func(context.Context) (policy.Policy, error)
 	admission *Admission
@@ -65,7 +66,7 @@ func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin 
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	snapshot, err := r.observe(ctx, r.client, key)
+	snapshot, err := r.observe(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -76,7 +77,7 @@ func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin 
 	settings := plan.Settings{Policy: p, ProgressInterval: r.progress}
 	decision := plan.Next(snapshot, settings, r.now())
 	if destroys(decision) {
-		if snapshot, err = r.observe(ctx, r.live, key); err != nil || snapshot.Image == nil {
+		if snapshot, err = r.observeLive(ctx, key); err != nil || snapshot.Image == nil {
 			return reconcile.Result{}, err
 		}
 		decision = plan.Next(snapshot, settings, r.now())
@@ -90,7 +91,8 @@ func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin 
 // destroys says that the decision ends an attempt or deletes something. That is decided on the API server's own word: the
 // caches may show an image as another leader has just left it, and its volume as it was before.
 func destroys(d plan.Decision) bool {
-	return d.Report.Failure != nil || slices.Contains(d.Actions, plan.DeleteDataVolume) || slices.Contains(d.Actions, plan.DeleteSnapshot)
+	return d.Report.Failure != nil || d.Report.Loss != nil || len(d.Obsolete) > 0 ||
+		slices.Contains(d.Actions, plan.DeleteDataVolume) || slices.Contains(d.Actions, plan.DeleteSnapshot)
 }
 
 // begins says that the decision starts a download.
@@ -113,7 +115,7 @@ func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set 
 			return conflictIsLater(err)
 		}
 	}
-	err = r.carryOutAll(ctx, s, d.Actions)
+	err = r.carryOutAll(ctx, s, d)
 	switch refusal := refusalOf(err); {
 	case refusal != "" && s.Refusal == "":
 		s.Refusal = refusal

@@ -43,6 +43,7 @@ func imageSources(mgr manager.Manager, a *Admission) []source.Source {
 		source.Kind(c, &v1alpha1.VMDiskImage{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.VMDiskImage]{}, wanted),
 		source.Kind(c, &cdiv1.DataVolume{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, dv *cdiv1.DataVolume) []reconcile.Request { return requestFor(dv) })),
+		source.TypedKind[*cdiv1.DataVolume, reconcile.Request](c, &cdiv1.DataVolume{}, clonesDone(reader)),
 		source.Kind(c, &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, vs *snapshotv1.VolumeSnapshot) []reconcile.Request { return requestFor(vs) }), notJustMade),
 		source.Kind(c, &snapshotv1.VolumeSnapshotContent{}, handler.TypedEnqueueRequestsFromMapFunc(ofContent(reader))),
@@ -122,10 +123,49 @@ func ofContent(reader client.Reader) func(context.Context, *snapshotv1.VolumeSna
 			return nil
 		}
 		if vs.Status == nil || !ptr.Deref(vs.Status.ReadyToUse, false) {
-			return nil // its becoming ready is an event
+			return nil // its becoming ready, or not being so any longer, is an event
 		}
 		return requestFor(vs)
 	}
+}
+
+// clonesDone are the ends of clones, which former children wait for.
+func clonesDone(reader client.Reader) handler.TypedFuncs[*cdiv1.DataVolume, reconcile.Request] {
+	add := func(ctx context.Context, dv *cdiv1.DataVolume, q requests) {
+		for _, request := range ofSource(ctx, reader, dv) {
+			q.Add(request)
+		}
+	}
+	return handler.TypedFuncs[*cdiv1.DataVolume, reconcile.Request]{
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*cdiv1.DataVolume], q requests) {
+			if cloning(e.ObjectOld) && !cloning(e.ObjectNew) {
+				add(ctx, e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*cdiv1.DataVolume], q requests) {
+			if cloning(e.Object) {
+				add(ctx, e.Object, q)
+			}
+		},
+	}
+}
+
+// ofSource goes from a clone to what it is cloned from, and on to the image.
+func ofSource(ctx context.Context, reader client.Reader, dv *cdiv1.DataVolume) []reconcile.Request {
+	var from client.Object
+	var key types.NamespacedName
+	switch source := dv.Spec.Source; {
+	case source != nil && source.Snapshot != nil:
+		from, key = &snapshotv1.VolumeSnapshot{}, types.NamespacedName{Namespace: source.Snapshot.Namespace, Name: source.Snapshot.Name}
+	case source != nil && source.PVC != nil: // a DataVolume and its claim have one name
+		from, key = &cdiv1.DataVolume{}, types.NamespacedName{Namespace: source.PVC.Namespace, Name: source.PVC.Name}
+	default:
+		return nil
+	}
+	if err := reader.Get(ctx, key, from); err != nil {
+		return nil // nothing of ours waits for it
+	}
+	return requestFor(from)
 }
 
 // admissionSources keep the queue and the slots up to date; a round is asked for where it could change something.

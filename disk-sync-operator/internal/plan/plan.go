@@ -47,9 +47,22 @@ type Snapshot struct {
 	Importer       *corev1.Pod
 	VolumeSnapshot *snapshotv1.VolumeSnapshot
 	Content        *snapshotv1.VolumeSnapshotContent
+	// Clone is a DataVolume that is being cloned from these, as namespace/name, or empty.
+	Clone string
+
+	// Others are the image's children of other revisions: the artifact's while it is being updated, and former ones.
+	Others []Child
 
 	// Refusal is what the API server said when it refused to create the DataVolume or the VolumeSnapshot, or empty.
 	Refusal string
+}
+
+// Child is a DataVolume or a VolumeSnapshot of another revision, which the image controls.
+type Child struct {
+	// Object is a *DataVolume or a *VolumeSnapshot.
+	Object metav1.Object
+	// Clone is a DataVolume that is being cloned from it, as namespace/name, or empty.
+	Clone string
 }
 
 // Settings are what the decisions depend on besides the Snapshot.
@@ -76,6 +89,8 @@ type Decision struct {
 	Report Report
 	// Actions change children once status is written.
 	Actions []Action
+	// Obsolete are children of other revisions to delete.
+	Obsolete []metav1.Object
 	// ReleaseSlot gives up the slot that the image holds.
 	ReleaseSlot bool
 	// WakeAt is when to look again without an event; zero for never.
@@ -103,8 +118,16 @@ type Report struct {
 	Waits string
 	// Quiet leaves status' words as they are: something is tried again, and its outcome is not known yet.
 	Quiet bool
-	// Artifact is set when the image has become ready.
+	// Artifact is set when the image has become ready, or its artifact has become another one.
 	Artifact *v1alpha1.Artifact
+	// Loss is set when something was lost of an image that was ready.
+	Loss *v1alpha1.Loss
+	// Resync is set when the loss takes a new sync: under a revision of its own.
+	Resync bool
+	// Unready is set when the artifact cannot be cloned any more.
+	Unready bool
+	// Held is a DataVolume that is being cloned from former children, which therefore stay.
+	Held string
 }
 
 // Revision is the revision whose children decide what comes next: the one that status is about, until the
@@ -118,10 +141,15 @@ func Revision(image *v1alpha1.VMDiskImage) string {
 
 // Next is the decision for what was read.
 func Next(s Snapshot, set Settings, now time.Time) Decision {
+	if s.Image.DeletionTimestamp != nil {
+		return Decision{Report: unchanged(s, StageOf(&s.Image.Status))} // the children go with their owner
+	}
+	return serving(s, tidy(s, next(s, set, now)), now)
+}
+
+func next(s Snapshot, set Settings, now time.Time) Decision {
 	stage := StageOf(&s.Image.Status)
 	switch {
-	case s.Image.DeletionTimestamp != nil:
-		return Decision{Report: unchanged(s, stage)} // the children go with their owner
 	case stage == New:
 		return enter(s, now)
 	case s.Image.Status.Revision != v1alpha1.RevisionOf(s.Image):
@@ -138,8 +166,8 @@ func Next(s Snapshot, set Settings, now time.Time) Decision {
 		return snapshotting(s, set, now)
 	case Failed:
 		return cleanUp(s, Decision{Report: unchanged(s, stage)})
-	default: // Succeeded
-		return Decision{Report: unchanged(s, stage), ReleaseSlot: s.Slot != ""}
+	default:
+		return settled(s, now)
 	}
 }
 

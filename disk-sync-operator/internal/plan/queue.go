@@ -12,7 +12,11 @@ func enter(s Snapshot, now time.Time) Decision {
 	revision := v1alpha1.RevisionOf(s.Image)
 	report := Report{Stage: Queued, Revision: revision, Ticket: ticketOf(s.Image), Ahead: s.Ahead}
 	if s.Slot == "" {
-		return Decision{Report: report}
+		d := Decision{Report: report}
+		if has(s.Others, v1alpha1.ChildName(s.Image.Name, revision)) {
+			d.WakeAt = now // the spec went back: perhaps there is nothing to do
+		}
+		return d
 	}
 	return start(s, report, now)
 }
@@ -20,20 +24,29 @@ func enter(s Snapshot, now time.Time) Decision {
 // queued waits for a slot.
 func queued(s Snapshot, now time.Time) Decision {
 	report := unchanged(s, Queued)
+	known := s.Image.Status.Artifact
 	switch {
-	case complete(s):
-		report.Stage, report.Artifact = Succeeded, artifact(s, now)
-		return Decision{Report: report, ReleaseSlot: s.Slot != ""}
+	case hasSnapshot(s):
+		return succeed(s, Decision{Report: report, ReleaseSlot: s.Slot != ""}, now)
+	case known != nil && known.Revision == report.Revision:
+		return heal(s, lostSnapshot(s, now)) // the spec went back to it, and it is not what it was
+	case hasVolume(s):
+		report.Stage = Snapshotting
+		return Decision{Report: report, ReleaseSlot: s.Slot != "", WakeAt: now}
 	case s.Slot == "":
 		return cleanUp(s, Decision{Report: report})
 	}
 	return start(s, report, now)
 }
 
-// complete says that all of the revision is there already: the spec went back to one that had succeeded.
-func complete(s Snapshot) bool {
-	return volumeReady(s) && owned(s, s.DataVolume) && s.DataVolume.DeletionTimestamp == nil &&
-		s.VolumeSnapshot != nil && owned(s, s.VolumeSnapshot) && snapshotReady(s)
+// hasSnapshot says that the revision can be cloned already: the spec went back to one that had succeeded.
+func hasSnapshot(s Snapshot) bool {
+	return s.VolumeSnapshot != nil && owned(s, s.VolumeSnapshot) && snapshotReady(s)
+}
+
+// hasVolume says that the revision is downloaded already, and only the snapshot is missing.
+func hasVolume(s Snapshot) bool {
+	return volumeReady(s) && owned(s, s.DataVolume) && s.DataVolume.DeletionTimestamp == nil
 }
 
 // start begins the next attempt, unless a former DataVolume is in its way.

@@ -72,6 +72,42 @@ var stories = map[string]story{
 		steps: steps(good[:4], []func(*world){refuse, (*world).binds, (*world).sleeps, allow, (*world).sleeps, (*world).snapshotter}),
 		phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
 	},
+	"updated": {
+		steps: steps(good, []func(*world){(*world).clones, another}, good, []func(*world){(*world).cloned}),
+		phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
+	"update-fails": {
+		setup: once, steps: steps(good, []func(*world){another}, bad), phase: v1alpha1.PhaseFailed, attempts: 1, created: 1,
+	},
+	"snapshot-lost": {
+		steps: steps(good, []func(*world){(*world).deletesSnapshot, (*world).gc, (*world).snapshotter}),
+		phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
+	"content-lost": {
+		steps: steps(good, []func(*world){(*world).deletesContent, (*world).gc, (*world).snapshotter}),
+		phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
+	"volume-lost": {
+		steps: steps(good, []func(*world){(*world).deletesVolume, (*world).gc}, good), phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
+	"claim-lost": {
+		steps: steps(good, []func(*world){(*world).deletesClaim, (*world).gc}, good), phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
+	"all-lost": {
+		steps: steps(good, []func(*world){loseAll, (*world).gc}, good),
+		phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
+	"snapshot-lost-during-the-update": {
+		steps: steps(good, []func(*world){another, loseOther}, good), phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
+	"volume-goes-with-the-snapshot": {
+		mods:  []apitest.ImageMod{func(i *v1alpha1.VMDiskImage) { i.Spec.VolumePolicy = v1alpha1.VolumeDeleteAfterSnapshot }},
+		steps: steps(good, []func(*world){(*world).gc}), phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
+	"volume-goes-later": {
+		steps: steps(good, []func(*world){(*world).clones, func(w *world) { w.volumes(v1alpha1.VolumeDeleteAfterSnapshot)() }, (*world).cloned, (*world).gc}),
+		phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
 	"limit-lowered-while-backing-off": {
 		steps: steps(bad, []func(*world){func(w *world) { w.set.Policy.RetryLimit = 0 }}, waits),
 		phase: v1alpha1.PhaseFailed, attempts: 1, created: 1,
@@ -90,6 +126,19 @@ func readyAtOnce(w *world) {
 	}
 	w.slot = v1alpha1.SlotName(0)
 	another(w)
+}
+
+func loseAll(w *world) {
+	w.deletesVolume()
+	w.deletesSnapshot()
+}
+
+// loseOther deletes the snapshot of the artifact while another revision is being made.
+func loseOther(w *world) {
+	other := w.others[w.image.Status.Artifact.Snapshot]
+	other.vs, other.content = nil, nil
+	w.others[w.image.Status.Artifact.Snapshot] = other
+	w.line("user", "deletes the VolumeSnapshot of the artifact")
 }
 
 func once(w *world)   { w.set.Policy.RetryLimit = 0 }
@@ -209,7 +258,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		}
 		w.refusal = ""
 		for range 60 {
-			for _, step := range steps([]func(*world){(*world).gc}, good, []func(*world){(*world).sleeps}) {
+			for _, step := range steps([]func(*world){(*world).gc, (*world).cloned}, good, []func(*world){(*world).sleeps}) {
 				step(w)
 				w.settle()
 			}
@@ -255,17 +304,17 @@ var happenings = map[string]func(*world){
 	// While the operator runs: a DataVolume that comes and goes during its outage cannot be told from one never made.
 	"volume deleted": func(w *world) {
 		if w.dv != nil && w.dv.DeletionTimestamp == nil {
-			w.dv.DeletionTimestamp = &metav1.Time{Time: w.now}
-			w.line("user", "deletes the DataVolume")
+			w.deletesVolume()
 			w.crashAt = 0
 			w.settle()
 		}
 	},
-	"snapshot deleted": func(w *world) {
-		if w.vs != nil && plan.StageOf(&w.image.Status) != plan.Succeeded {
-			w.vs, w.content = nil, nil
-			w.line("user", "deletes the VolumeSnapshot")
-		}
-	},
-	"crash": func(w *world) { w.seen = "" },
+	"snapshot deleted": (*world).deletesSnapshot,
+	"content deleted":  (*world).deletesContent,
+	"claim deleted":    (*world).deletesClaim,
+	"clones":           (*world).clones,
+	"cloned":           (*world).cloned,
+	"without volume":   func(w *world) { w.volumes(v1alpha1.VolumeDeleteAfterSnapshot)() },
+	"with volume":      func(w *world) { w.volumes(v1alpha1.VolumeRetain)() },
+	"crash":            func(w *world) { w.seen = "" },
 }

@@ -21,6 +21,8 @@ func snapshotting(s Snapshot, set Settings, now time.Time) Decision {
 	d := Decision{Report: report, ReleaseSlot: s.Slot != ""}
 	vs := s.VolumeSnapshot
 	switch {
+	case !volumeReady(s) && s.Image.Status.CompletedAt != nil:
+		return resync(s, lostVolume(s, now))
 	case !volumeReady(s):
 		return fail(s, set, now, v1alpha1.FailureUnknown, "its volume was deleted or lost before there was a snapshot of it")
 	case s.Refusal != "":
@@ -31,9 +33,12 @@ func snapshotting(s Snapshot, set Settings, now time.Time) Decision {
 		d.Report.Waits = fmt.Sprintf("the VolumeSnapshot %s of a deleted image of the same name must go first", vs.Name)
 	case !owned(s, vs):
 		d.Report.Waits = fmt.Sprintf("a VolumeSnapshot %s exists that does not belong to this image: delete or rename it", vs.Name)
+	case vs.DeletionTimestamp != nil:
+		d.Report.Waits = fmt.Sprintf("the VolumeSnapshot %s that was lost must go first", vs.Name)
+	case wornOut(s):
+		d.Actions, d.Report.Quiet = []Action{DeleteSnapshot}, true
 	case snapshotReady(s):
-		d.Report.Stage, d.Report.Artifact = Succeeded, artifact(s, now)
-		return d
+		return succeed(s, d, now)
 	default:
 		d.Report.Waits = snapshotTrouble(vs)
 	}
@@ -43,7 +48,11 @@ func snapshotting(s Snapshot, set Settings, now time.Time) Decision {
 // overdueSnapshot says Failed when there is no snapshot within the attemptTimeout of the volume's completion.
 func overdueSnapshot(s Snapshot, set Settings, now time.Time, d Decision) Decision {
 	synced := meta.FindStatusCondition(s.Image.Status.Conditions, v1alpha1.ConditionSynced)
-	end := synced.LastTransitionTime.Add(set.Policy.AttemptTimeout)
+	begin := synced.LastTransitionTime.Time
+	if loss := s.Image.Status.LastLoss; loss != nil {
+		begin = latest(begin, loss.Time.Time) // it is being made again
+	}
+	end := begin.Add(set.Policy.AttemptTimeout)
 	if now.Before(end) {
 		d.WakeAt = earliest(d.WakeAt, end)
 		return d
@@ -74,13 +83,38 @@ func snapshotTrouble(vs *snapshotv1.VolumeSnapshot) string {
 	return clip(ptr.Deref(vs.Status.Error.Message, ""))
 }
 
+// wornOut says that the VolumeSnapshot is the one that was lost, or lost its content.
+func wornOut(s Snapshot) bool {
+	loss := s.Image.Status.LastLoss
+	return loss != nil && loss.SnapshotUID != "" && loss.SnapshotUID == s.VolumeSnapshot.UID
+}
+
+// succeed reports the artifact. What came before it goes with the next look, which follows at once where there is any.
+func succeed(s Snapshot, d Decision, now time.Time) Decision {
+	d.Report.Stage, d.Report.Artifact = Succeeded, artifact(s, now)
+	if len(s.Others) > 0 || d.Report.Artifact.DataVolume == "" {
+		d.WakeAt = now
+	}
+	return d
+}
+
+// artifact is what there is of the status' revision; the one that is known already, when it is there again.
 func artifact(s Snapshot, now time.Time) *v1alpha1.Artifact {
+	if known := s.Image.Status.Artifact; known != nil && known.Revision == s.Image.Status.Revision {
+		return known
+	}
 	a := &v1alpha1.Artifact{
-		Revision: s.Image.Status.Revision, DataVolume: s.DataVolume.Name, Snapshot: s.VolumeSnapshot.Name,
-		CompletedAt: metav1.NewTime(now),
+		Revision: s.Image.Status.Revision, Snapshot: s.VolumeSnapshot.Name, CompletedAt: metav1.NewTime(now),
+	}
+	if keepsVolume(s) && s.DataVolume != nil {
+		a.DataVolume = s.DataVolume.Name
 	}
 	if size := s.VolumeSnapshot.Status.RestoreSize; size != nil {
 		a.RestoreSize = new(size.DeepCopy())
 	}
 	return a
+}
+
+func keepsVolume(s Snapshot) bool {
+	return s.Image.Spec.VolumePolicy != v1alpha1.VolumeDeleteAfterSnapshot
 }

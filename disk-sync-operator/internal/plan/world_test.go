@@ -3,6 +3,8 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/pelotech/open-terrain/disk-sync-operator/internal/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,13 +59,17 @@ type children struct {
 	claim   *corev1.PersistentVolumeClaim
 	vs      *snapshotv1.VolumeSnapshot
 	content *snapshotv1.VolumeSnapshotContent
+	clone   string // a DataVolume that is being cloned from them
+	filled  bool   // the volume was complete once: what CDI does with it after that is its own affair
 }
 
 // focus looks at the children of the revision that comes next.
 func (w *world) focus() {
+	delete(w.others, "")
 	if child := v1alpha1.ChildName(w.image.Name, plan.Revision(w.image)); child != w.name {
 		w.others[w.name] = w.children
 		w.children, w.name = w.others[child], child
+		delete(w.others, child)
 	}
 }
 
@@ -91,7 +98,16 @@ func (w *world) snapshot() plan.Snapshot {
 		}
 	}
 	s.VolumeSnapshot, s.Content = w.vs.DeepCopy(), w.content.DeepCopy()
-	s.SeenUID = w.seen
+	s.SeenUID, s.Clone = w.seen, w.clone
+	for _, name := range slices.Sorted(maps.Keys(w.others)) {
+		other := w.others[name]
+		if other.dv != nil {
+			s.Others = append(s.Others, plan.Child{Object: other.dv.DeepCopy(), Clone: other.clone})
+		}
+		if other.vs != nil {
+			s.Others = append(s.Others, plan.Child{Object: other.vs.DeepCopy(), Clone: other.clone})
+		}
+	}
 	return s
 }
 
@@ -125,6 +141,7 @@ func creates(d plan.Decision) bool {
 
 func (w *world) carryOut(s plan.Snapshot, d plan.Decision) (wrote bool) {
 	next := persisted(status.Of(s.Image, d.Report, w.set.Policy.MaxAttempts(), metav1.NewTime(w.now)))
+	name := w.name
 	var steps []func()
 	if !equality.Semantic.DeepEqual(w.image.Status, next) {
 		steps = append(steps, func() { w.writeStatus(s, next) })
@@ -133,7 +150,10 @@ func (w *world) carryOut(s plan.Snapshot, d plan.Decision) (wrote bool) {
 		if w.refusal != "" && (action == plan.CreateDataVolume || action == plan.CreateSnapshot) {
 			continue
 		}
-		steps = append(steps, func() { w.act(action) })
+		steps = append(steps, func() { w.on(name, func() { w.act(action) }) })
+	}
+	for _, obsolete := range d.Obsolete {
+		steps = append(steps, func() { w.drop(obsolete) })
 	}
 	if d.ReleaseSlot {
 		steps = append(steps, w.release)
@@ -178,13 +198,14 @@ func (w *world) writeStatus(s plan.Snapshot, next v1alpha1.VMDiskImageStatus) {
 	if wrong := apitest.Wrong(next.Conditions, s.Image.Generation); len(wrong) > 0 {
 		w.fail("conditions: %v", wrong)
 	}
-	if len(next.Conditions) != 4 {
-		w.fail("%d conditions instead of four", len(next.Conditions))
+	if want := 4 + len(reconciling(next)); len(next.Conditions) != want {
+		w.fail("%d conditions instead of %d", len(next.Conditions), want)
 	}
 	before := w.image.Status
 	if before.Revision != next.Revision {
 		w.created[next.Revision] = 0 // a change of the spec begins anew
 	}
+	w.readyIsTrue(next)
 	w.image.Status = next
 	w.focus()
 	w.touch()
@@ -194,20 +215,59 @@ func (w *world) writeStatus(s plan.Snapshot, next v1alpha1.VMDiskImageStatus) {
 	}
 }
 
+// reconciling is there while there is an artifact and another one is on its way.
+func reconciling(st v1alpha1.VMDiskImageStatus) []string {
+	if st.Artifact != nil && st.Artifact.Revision != st.Revision && st.Phase != v1alpha1.PhaseFailed {
+		return []string{v1alpha1.ConditionReconciling}
+	}
+	return nil
+}
+
+// readyIsTrue: what is Ready can be cloned, at the moment when it is said.
+func (w *world) readyIsTrue(next v1alpha1.VMDiskImageStatus) {
+	if !meta.IsStatusConditionTrue(next.Conditions, v1alpha1.ConditionReady) {
+		return
+	}
+	of := w.children
+	if next.Artifact.Snapshot != w.name {
+		of = w.others[next.Artifact.Snapshot]
+	}
+	if !of.ready() {
+		w.fail("Ready is written and its snapshot %s is not", next.Artifact.Snapshot)
+	}
+}
+
+func (c children) ready() bool {
+	return c.vs != nil && c.vs.DeletionTimestamp == nil && c.vs.Status != nil && ptr.Deref(c.vs.Status.ReadyToUse, false) && c.content != nil
+}
+
 func (w *world) touch() { w.image.ResourceVersion = strconv.FormatInt(w.rv()+1, 10) }
 
-// complete: volume filled and bound, snapshot ready and bound both ways.
-func (w *world) complete() bool {
-	return w.dv != nil && w.dv.Status.Phase == cdiv1.Succeeded && w.claim.Status.Phase == corev1.ClaimBound &&
-		w.vs != nil && w.vs.Status != nil && ptr.Deref(w.vs.Status.ReadyToUse, false) && w.content != nil
+// complete: snapshot ready and bound both ways, of a volume that was filled and bound.
+func (w *world) complete() bool { return w.ready() && w.filled }
+
+// on looks at the children of that name while something is done to them.
+func (w *world) on(name string, do func()) {
+	current, own := w.name, w.children
+	if name != current {
+		w.name, w.children = name, w.others[name]
+		defer func() {
+			w.others[name] = w.children
+			w.name, w.children = current, own
+		}()
+	}
+	do()
 }
 
 func (w *world) act(action plan.Action) {
 	w.line("operator", "%s", action)
 	stage := plan.StageOf(&w.image.Status)
 	deletes := action == plan.DeleteDataVolume || action == plan.DeleteSnapshot
-	if artifact := w.image.Status.Artifact; deletes && artifact != nil && artifact.DataVolume == w.name {
+	if artifact := w.image.Status.Artifact; deletes && artifact != nil && (artifact.DataVolume == w.name || artifact.Snapshot == w.name && action == plan.DeleteSnapshot) && w.ready() && w.whole() {
 		w.fail("%s of the artifact that virtual machines clone from", action)
+	}
+	if deletes && w.clone != "" && w.ready() && w.whole() {
+		w.fail("%s while %s is being cloned from it", action, w.clone)
 	}
 	switch action {
 	case plan.CreateDataVolume:
@@ -217,7 +277,7 @@ func (w *world) act(action plan.Action) {
 		if stage == plan.Syncing && current && w.image.Status.Revision == v1alpha1.RevisionOf(w.image) {
 			w.fail("the DataVolume of a running attempt is deleted and its failure is not in status")
 		}
-		if stage == plan.Succeeded {
+		if stage == plan.Succeeded && w.image.Status.Artifact.DataVolume != "" {
 			w.fail("the volume of a Succeeded image is deleted")
 		}
 		w.dv.DeletionTimestamp = new(metav1.NewTime(w.now))
@@ -230,6 +290,29 @@ func (w *world) act(action plan.Action) {
 		w.vs, w.content = nil, nil
 	}
 }
+
+// drop deletes a child of another revision.
+func (w *world) drop(child metav1.Object) {
+	name := child.GetName()
+	other := w.others[name]
+	_, isVolume := child.(*cdiv1.DataVolume)
+	w.line("operator", "deletes the former %s", map[bool]string{true: "DataVolume", false: "VolumeSnapshot"}[isVolume])
+	if artifact := w.image.Status.Artifact; artifact != nil && artifact.Snapshot == name && !isVolume {
+		w.fail("the artifact %s is deleted", name)
+	}
+	if other.clone != "" && other.whole() {
+		w.fail("%s is deleted while %s is being cloned from it", name, other.clone)
+	}
+	if isVolume {
+		other.dv, other.claim = nil, nil
+	} else {
+		other.vs, other.content = nil, nil
+	}
+	w.others[name] = other
+}
+
+// whole says that there is no volume that is not complete.
+func (c children) whole() bool { return c.dv == nil || c.dv.Status.Phase == cdiv1.Succeeded }
 
 func (w *world) create(stage plan.Stage) {
 	if w.slot == "" || stage != plan.Syncing {
@@ -246,6 +329,7 @@ func (w *world) create(stage plan.Stage) {
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.dv, cdiv1.SchemeGroupVersion.WithKind("DataVolume"))},
 	}}
 	w.claim.Status.Phase = corev1.ClaimPending
+	w.filled = false
 	w.created[w.image.Status.Revision]++
 	if n := w.created[w.image.Status.Revision]; n > w.most || n > int(w.image.Status.Attempts) {
 		w.fail("%d DataVolumes, with %d attempts in status and at most %d allowed", n, w.image.Status.Attempts, w.most)
@@ -258,11 +342,11 @@ func (w *world) uid(kind string) types.UID {
 }
 
 func (w *world) release() {
-	if w.dv != nil && w.dv.Status.Phase != cdiv1.Succeeded {
+	if w.dv != nil && w.dv.Status.Phase != cdiv1.Succeeded && !w.filled {
 		w.fail("the slot is released and the DataVolume is neither Succeeded nor gone")
 	}
 	for name, c := range w.others {
-		if c.dv != nil && c.dv.Status.Phase != cdiv1.Succeeded {
+		if c.dv != nil && c.dv.Status.Phase != cdiv1.Succeeded && !c.filled {
 			w.fail("the slot is released and the DataVolume %s is neither Succeeded nor gone", name)
 		}
 	}
@@ -322,12 +406,13 @@ func (w *world) progress(shown string) {
 func (w *world) binds() {
 	if w.dv != nil && w.dv.Status.Phase == cdiv1.Succeeded && w.claim.Status.Phase != corev1.ClaimBound {
 		w.claim.Status.Phase = corev1.ClaimBound
+		w.filled = true
 		w.line("cdi", "the claim is bound")
 	}
 }
 
 func (w *world) snapshotter() {
-	if w.vs == nil || w.content != nil || !w.bound() {
+	if w.vs == nil || w.vs.DeletionTimestamp != nil || w.vs.Status != nil || !w.bound() {
 		return
 	}
 	w.line("snapshot", "is ready")
@@ -343,10 +428,76 @@ func (w *world) bound() bool { return w.claim != nil && w.claim.Status.Phase == 
 
 // gc ends what is being deleted.
 func (w *world) gc() {
+	for _, name := range slices.Sorted(maps.Keys(w.others)) {
+		w.on(name, w.collect)
+	}
+	w.collect()
+}
+
+func (w *world) collect() {
 	if w.dv != nil && w.dv.DeletionTimestamp != nil {
 		w.line("gc", "the DataVolume is gone")
 		w.dv, w.claim = nil, nil
 	}
+	if w.vs != nil && w.vs.DeletionTimestamp != nil {
+		w.line("gc", "the VolumeSnapshot is gone")
+		w.vs, w.content = nil, nil
+	}
+}
+
+// What other people do.
+
+func (w *world) deletesSnapshot() {
+	if w.vs != nil && w.vs.DeletionTimestamp == nil {
+		w.vs.DeletionTimestamp = &metav1.Time{Time: w.now}
+		w.line("user", "deletes the VolumeSnapshot")
+	}
+}
+
+func (w *world) deletesContent() {
+	if w.vs != nil && w.content != nil {
+		w.content = nil
+		w.vs.Status.ReadyToUse = new(false)
+		w.line("user", "deletes the VolumeSnapshotContent")
+	}
+}
+
+func (w *world) deletesVolume() {
+	if w.dv != nil && w.dv.DeletionTimestamp == nil {
+		w.dv.DeletionTimestamp = &metav1.Time{Time: w.now}
+		w.line("user", "deletes the DataVolume")
+	}
+}
+
+// deletesClaim has CDI make it again, and import again.
+func (w *world) deletesClaim() {
+	if w.dv != nil && w.dv.DeletionTimestamp == nil && w.filled {
+		w.claim.UID, w.claim.Status.Phase = w.uid("pvc"), corev1.ClaimPending
+		w.line("user", "deletes the claim")
+		w.dv.Status.Phase = cdiv1.ImportScheduled
+	}
+}
+
+func (w *world) clones() {
+	if w.ready() {
+		w.clone = "vms/clone"
+		w.line("user", "begins to clone")
+	}
+}
+
+func (w *world) cloned() {
+	if w.clone != "" {
+		w.line("cdi", "has cloned")
+	}
+	w.clone = ""
+	for name, other := range w.others {
+		other.clone = ""
+		w.others[name] = other
+	}
+}
+
+func (w *world) volumes(policy v1alpha1.VolumePolicy) func() {
+	return func() { w.changesSpec(func(s *v1alpha1.VMDiskImageSpec) { s.VolumePolicy = policy }) }
 }
 
 func (w *world) passes(d time.Duration) { w.now = w.now.Add(d) }

@@ -1,6 +1,9 @@
 package status
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,12 +13,24 @@ import (
 // conditions are all four, for any report: a reader never has to guess what a missing one means.
 func conditions(image *v1alpha1.VMDiskImage, st *v1alpha1.VMDiskImageStatus, report plan.Report) []metav1.Condition {
 	stalled := stalledCondition(image, st, report)
-	return []metav1.Condition{
+	all := []metav1.Condition{
 		readyCondition(st, report, stalled),
 		syncedCondition(st, report),
 		snapshotCondition(st, report),
 		stalled,
 	}
+	for i := range all {
+		all[i].ObservedGeneration = image.Generation
+	}
+	if former := meta.FindStatusCondition(image.Status.Conditions, v1alpha1.ConditionReady); former != nil && outdated(st) {
+		all[0].ObservedGeneration = former.ObservedGeneration // it is not about what the spec asks for now
+	}
+	return all
+}
+
+// outdated says that the artifact is not of the revision that the spec asks for.
+func outdated(st *v1alpha1.VMDiskImageStatus) bool {
+	return st.Artifact != nil && st.Artifact.Revision != st.Revision
 }
 
 // readyCondition is about the artifact: an image that is being updated stays Ready with the one it has.
@@ -24,12 +39,31 @@ func readyCondition(st *v1alpha1.VMDiskImageStatus, report plan.Report, stalled 
 	switch {
 	case st.Artifact != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonSnapshotReady, "The snapshot "+st.Artifact.Snapshot+" can be cloned"
+		return c
 	case stalled.Status == metav1.ConditionTrue:
 		c.Reason = stalled.Reason
+	case st.LastLoss != nil:
+		c.Reason = v1alpha1.ReasonArtifactLost
 	default:
 		c.Reason = reasonOf(report.Stage)
 	}
+	if st.LastLoss != nil {
+		c.Message = fmt.Sprintf("%s %s was lost, as was noticed at %s. %s",
+			st.LastLoss.Kind, st.LastLoss.Name, st.LastLoss.Time.UTC().Format(time.RFC3339), st.Message)
+	}
 	return c
+}
+
+// reconciling is there only while an image that is Ready is on its way to another artifact.
+func reconciling(st *v1alpha1.VMDiskImageStatus, report plan.Report, generation int64, now metav1.Time) {
+	if !outdated(st) || report.Stage == plan.Failed {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionReconciling)
+		return
+	}
+	setCondition(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUpdating, Message: st.Message,
+		ObservedGeneration: generation,
+	}, now)
 }
 
 func syncedCondition(st *v1alpha1.VMDiskImageStatus, report plan.Report) metav1.Condition {
@@ -90,7 +124,7 @@ func reasonOf(stage plan.Stage) string {
 	return v1alpha1.ReasonQueued
 }
 
-func setCondition(conditions *[]metav1.Condition, c metav1.Condition, generation int64, now metav1.Time) {
-	c.ObservedGeneration, c.LastTransitionTime = generation, now
+func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1.Time) {
+	c.LastTransitionTime = now
 	meta.SetStatusCondition(conditions, c)
 }

@@ -21,7 +21,10 @@ const maxNote = 1000
 // attempt, and the snapshot.
 func EventOf(before, after *v1alpha1.VMDiskImageStatus) (Event, bool) {
 	failed := after.LastFailure != nil && (before.LastFailure == nil || *before.LastFailure != *after.LastFailure)
+	lost := after.LastLoss != nil && (before.LastLoss == nil || *before.LastLoss != *after.LastLoss)
 	switch {
+	case lost:
+		return Event{Warning: true, Reason: "Lost", Action: "Heal", Note: clip(lossNote(after))}, true
 	case after.Phase == v1alpha1.PhaseFailed && before.Phase != v1alpha1.PhaseFailed:
 		return Event{Warning: true, Reason: "Failed", Action: "Sync", Note: clip(after.Message)}, true
 	case failed:
@@ -36,6 +39,17 @@ func EventOf(before, after *v1alpha1.VMDiskImageStatus) (Event, bool) {
 		return Event{Reason: "Succeeded", Action: "Snapshot", Note: "The snapshot " + after.Artifact.Snapshot + " is ready to be cloned"}, true
 	}
 	return Event{}, false
+}
+
+func lossNote(st *v1alpha1.VMDiskImageStatus) string {
+	what := fmt.Sprintf("%s %s was lost; ", st.LastLoss.Kind, st.LastLoss.Name)
+	switch {
+	case st.Phase == v1alpha1.PhaseSnapshotting:
+		return what + "the snapshot is taken again from the volume"
+	case st.Artifact != nil:
+		return what + "the image is synced again, and its snapshot can be cloned meanwhile"
+	}
+	return what + "the image is synced again"
 }
 
 func clip(note string) string {

@@ -25,16 +25,18 @@ func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now me
 	}
 	st.Attempts, st.AttemptUID = report.Attempt, report.AttemptUID
 	follow(&st, report, now)
+	lose(&st, report)
 	if report.Artifact != nil {
-		st.Artifact, st.CompletedAt = report.Artifact, &now
+		st.Artifact, st.CompletedAt = report.Artifact, new(report.Artifact.CompletedAt)
 	}
 	ended(&st, report, now)
 	if plan.StageOf(&image.Status) != report.Stage || changes(report) {
 		st.Message = message(&st, report, maxAttempts)
 	}
 	for _, c := range conditions(image, &st, report) {
-		setCondition(&st.Conditions, c, image.Generation, now)
+		setCondition(&st.Conditions, c, now)
 	}
+	reconciling(&st, report, image.Generation, now)
 	st.Phase = v1alpha1.PhaseOf(st.Conditions)
 	return st
 }
@@ -43,7 +45,7 @@ func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now me
 // hold what was true when they were written (a position, a limit), and are not rewritten while others come and go.
 func changes(report plan.Report) bool {
 	running := report.Stage == plan.Syncing || report.Stage == plan.Snapshotting
-	return (running && !report.Quiet) || report.Waits != "" || report.Ticket != 0 || report.Starts || report.Failure != nil
+	return (running && !report.Quiet) || report.Stage == plan.Succeeded || report.Waits != "" || report.Ticket != 0 || report.Starts || report.Failure != nil
 }
 
 // forget drops what belongs to a former revision; the artifact and the references stay.
@@ -59,6 +61,19 @@ func follow(st *v1alpha1.VMDiskImageStatus, report plan.Report, now metav1.Time)
 	}
 	if report.Progress != "" && report.Progress != st.Progress {
 		st.Progress, st.ProgressAt = report.Progress, &now
+	}
+}
+
+// lose takes in what was lost.
+func lose(st *v1alpha1.VMDiskImageStatus, report plan.Report) {
+	if report.Loss != nil {
+		st.LastLoss = report.Loss
+	}
+	if report.Resync {
+		st.Losses++
+	}
+	if report.Unready {
+		st.Artifact = nil
 	}
 }
 
@@ -95,6 +110,9 @@ func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int
 		}
 		return with("The volume is complete; waiting for its snapshot", report.Waits)
 	case plan.Succeeded:
+		if report.Held != "" {
+			return fmt.Sprintf("The snapshot is ready to be cloned; what it replaces stays until the DataVolume %s has been cloned from it", report.Held)
+		}
 		return "The snapshot is ready to be cloned"
 	case plan.Failed:
 		return fmt.Sprintf("%s. Change the spec, or set the annotation %s to a new value, to try again",

@@ -226,6 +226,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+    - name: snapshotUID
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
     - name: time
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time

@@ -5,6 +5,7 @@ package v1alpha1
 import (
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	types "k8s.io/apimachinery/pkg/types"
 )
 
 // LossApplyConfiguration represents a declarative configuration of the Loss type for use
@@ -18,6 +19,9 @@ type LossApplyConfiguration struct {
 	Kind *otv1alpha1.LossKind `json:"kind,omitempty"`
 	// name of the lost object.
 	Name *string `json:"name,omitempty"`
+	// snapshotUID is that of the VolumeSnapshot that cannot be used any more, if it was still there: it goes, and is not
+	// taken for the one that is made instead.
+	SnapshotUID *types.UID `json:"snapshotUID,omitempty"`
 }
 
 // LossApplyConfiguration constructs a declarative configuration of the Loss type for use with
@@ -47,5 +51,13 @@ func (b *LossApplyConfiguration) WithKind(value otv1alpha1.LossKind) *LossApplyC
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *LossApplyConfiguration) WithName(value string) *LossApplyConfiguration {
 	b.Name = &value
+	return b
+}
+
+// WithSnapshotUID sets the SnapshotUID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SnapshotUID field is set to the value of the last call.
+func (b *LossApplyConfiguration) WithSnapshotUID(value types.UID) *LossApplyConfiguration {
+	b.SnapshotUID = &value
 	return b
 }
