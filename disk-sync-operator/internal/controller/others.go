@@ -7,43 +7,9 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
-
-const (
-	// ownerUID indexes DataVolumes and VolumeSnapshots by the UID of the image that controls them.
-	ownerUID = "metadata.controller.uid"
-	// cloneSource indexes DataVolumes that are being cloned by what they are cloned from.
-	cloneSource = "spec.source"
-)
-
-func indexChildren(ctx context.Context, mgr manager.Manager) error {
-	for _, kind := range []client.Object{&cdiv1.DataVolume{}, &snapshotv1.VolumeSnapshot{}} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, ownerUID, controllerUID); err != nil {
-			return fmt.Errorf("index %T by owner: %w", kind, err)
-		}
-	}
-	err := mgr.GetFieldIndexer().IndexField(ctx, &cdiv1.DataVolume{}, cloneSource, func(obj client.Object) []string {
-		if dv, is := obj.(*cdiv1.DataVolume); is && cloning(dv) {
-			return []string{sourceOf(dv)}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("index the clones: %w", err)
-	}
-	return nil
-}
-
-func controllerUID(obj client.Object) []string {
-	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == "VMDiskImage" {
-		return []string{string(owner.UID)}
-	}
-	return nil
-}
 
 // cloning says that the DataVolume still needs the snapshot or the claim that it is a clone of.
 func cloning(dv *cdiv1.DataVolume) bool {

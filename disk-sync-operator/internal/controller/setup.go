@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,7 +33,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	if err := errors.Join(indexClaims(ctx, mgr), indexChildren(ctx, mgr)); err != nil {
+	if err := indexClaims(ctx, mgr); err != nil {
 		return err
 	}
 	recorder := &events{recorder: mgr.GetEventRecorder("disk-sync-operator")}
@@ -56,6 +55,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 // wire connects the workers: each has an inbox that the others put keys into.
 func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admission, images *Images) error {
 	var rounds, followed, starts, downloads inbox
+	children := newIndexes(mgr.GetFieldIndexer())
 	admission.poke = func() { rounds.put(types.NamespacedName{Name: "round"}) }
 	admission.admitted, admission.wake = starts.put, followed.put
 	images.start, images.download = starts.put, downloads.put
@@ -71,9 +71,9 @@ func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admissi
 		reconciler reconcile.Reconciler
 		sources    []source.Source
 	}{
-		{"vmdiskimage", o.Workers, images, append(imageSources(mgr, admission), &followed)},
-		{"start", 1, Starts{images}, append(servedSources(mgr), &starts)},
-		{"download", 1, Downloads{images}, append(servedSources(mgr), &downloads)},
+		{"vmdiskimage", o.Workers, images, append(imageSources(mgr, admission), children, &followed)},
+		{"start", 1, Starts{images}, append(servedSources(mgr), children, &starts)},
+		{"download", 1, Downloads{images}, append(servedSources(mgr), children, &downloads)},
 		{"admission", 1, admission, append(admissionSources(mgr, admission), &rounds)},
 		{"policy", 1, policies, policySources(mgr)},
 	}

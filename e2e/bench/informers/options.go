@@ -36,7 +36,7 @@ func cacheOptions(namespace string) (cache.Options, error) {
 		Scheme:           scheme,
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&cdiv1.DataVolume{}:                 children,
+			&cdiv1.DataVolume{}:                 {},
 			&snapshotv1.VolumeSnapshot{}:        children,
 			&corev1.PersistentVolumeClaim{}:     children,
 			&snapshotv1.VolumeSnapshotContent{}: {Transform: stripContent},
