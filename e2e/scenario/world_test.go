@@ -158,8 +158,13 @@ func operatorLog(t *testing.T) io.Writer {
 // startOperator runs the operator that was built, beside the cluster and with leader election.
 func (w *world) startOperator(t *testing.T) {
 	t.Helper()
+	w.startOperatorWith(t, w.cluster.Kubeconfig)
+}
+
+func (w *world) startOperatorWith(t *testing.T, kubeconfig string) {
+	t.Helper()
 	operator, err := harness.StartOperator(context.Background(), harness.OperatorOptions{
-		Name: operatorName, Kubeconfig: w.cluster.Kubeconfig, Log: w.log,
+		Name: operatorName, Kubeconfig: kubeconfig, Log: w.log,
 		Args: []string{
 			"--leader-elect", "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms",
 			"--progress-interval=1s", "--zap-log-level=debug",

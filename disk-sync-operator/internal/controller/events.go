@@ -37,6 +37,11 @@ func (e *events) fenced(image *v1alpha1.VMDiskImage) {
 			"(kubernetes#130887): restart it, or delete the ValidatingAdmissionPolicyBinding whose name ends in -slot-fence")
 }
 
+// pruned tells of an image that is gone.
+func (e *events) pruned(image *v1alpha1.VMDiskImage, note string) {
+	e.recorder.Eventf(image, nil, corev1.EventTypeNormal, "Pruned", "Prune", "%s", note)
+}
+
 func (e *events) warn(about runtime.Object, reason, note string, args ...any) {
 	e.recorder.Eventf(about, nil, corev1.EventTypeWarning, reason, "ReadPolicy", note, args...)
 }

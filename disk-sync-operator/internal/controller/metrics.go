@@ -14,6 +14,8 @@ type metrics struct {
 	duration      *prometheus.HistogramVec
 	attempts      *prometheus.CounterVec
 	losses        *prometheus.CounterVec
+	prunedImages  prometheus.Counter
+	prunedBytes   prometheus.Counter
 	policyInfo    *prometheus.GaugeVec
 	policyValid   prometheus.Gauge
 }
@@ -38,6 +40,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		losses: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "disksync_losses_total", Help: "Parts of finished images that somebody else deleted or broke, by kind; they are made again.",
 		}, []string{"kind"}),
+		prunedImages: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "disksync_pruned_images_total", Help: "Images that were deleted because nothing used them for their time to live.",
+		}),
+		prunedBytes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "disksync_pruned_bytes_total", Help: "Size of the volumes and snapshots of pruned images, also of those that the storage keeps (deletionPolicy Retain).",
+		}),
 		policyInfo: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "disksync_policy_info", Help: "The policy in force, in labels; always 1.",
 		}, []string{"concurrency", "retry_limit", "retry_backoff", "attempt_timeout", "stall_timeout"}),
@@ -45,7 +53,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "disksync_policy_valid", Help: "1 when the ConfigMap's policy is in force, 0 when it has a bad value and a former policy stays in force.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.admissionWait, m.duration, m.attempts, m.losses, m.policyInfo, m.policyValid} {
+	for _, c := range []prometheus.Collector{m.admissionWait, m.duration, m.attempts, m.losses, m.prunedImages, m.prunedBytes, m.policyInfo, m.policyValid} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -62,6 +70,12 @@ func (m *metrics) policy(p policy.Policy, valid bool) {
 	if valid {
 		m.policyValid.Set(1)
 	}
+}
+
+// pruned counts an image that was pruned.
+func (m *metrics) pruned(bytes int64) {
+	m.prunedImages.Inc()
+	m.prunedBytes.Add(float64(bytes))
 }
 
 // transition counts the loss, or the end of an attempt, that has been written.

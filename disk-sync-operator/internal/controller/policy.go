@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/apis/policy"
@@ -24,11 +25,21 @@ type Policies struct {
 	metrics *metrics
 	// changed is called when another policy has come into force.
 	changed func()
+	// expiryChanged is called when unused images may have to go earlier or later, or not any more.
+	expiryChanged func(context.Context) error
 
 	mu      sync.Mutex
 	version string // the resourceVersion that was read last, or "absent"
 	good    bool
 	current policy.Policy
+	dryRun  bool
+	told    expiryRules // those that all images were looked at under
+}
+
+// expiryRules decide when unused images go.
+type expiryRules struct {
+	ttl    time.Duration
+	dryRun bool
 }
 
 const absent = "absent"
@@ -41,6 +52,17 @@ func (p *Policies) Current(ctx context.Context) (policy.Policy, error) {
 	return current, err
 }
 
+// InForce is the policy in force now, and whether the ConfigMap says that nothing is to be pruned yet: both of one version
+// of it.
+func (p *Policies) InForce(ctx context.Context) (current policy.Policy, dryRun bool, err error) {
+	if _, _, err := p.load(ctx); err != nil {
+		return policy.Policy{}, false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current, p.dryRun, nil
+}
+
 // Reconcile follows the ConfigMap.
 func (p *Policies) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	current, changed, err := p.load(ctx)
@@ -51,8 +73,28 @@ func (p *Policies) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 		log.FromContext(ctx).Info("policy in force", "policy", fmt.Sprintf("%+v", current))
 	}
 	p.changed()
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, p.tellExpiry(ctx)
 }
+
+// tellExpiry has the images looked at when their expiry may have changed. Those that a process finds when it begins are
+// looked at anyway.
+func (p *Policies) tellExpiry(ctx context.Context) error {
+	p.mu.Lock()
+	rules, told := p.rules(), p.told
+	p.mu.Unlock()
+	if rules == told {
+		return nil
+	}
+	if err := p.expiryChanged(ctx); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = rules
+	return nil
+}
+
+func (p *Policies) rules() expiryRules { return expiryRules{p.current.UnusedImageTTL, p.dryRun} }
 
 // load reads the ConfigMap from the cache, and parses it if it is another one than before.
 func (p *Policies) load(ctx context.Context) (current policy.Policy, changed bool, err error) {
@@ -68,12 +110,16 @@ func (p *Policies) load(ctx context.Context) (current policy.Policy, changed boo
 	if version == p.version {
 		return p.current, false, nil
 	}
-	p.version = version
+	first := p.version == ""
+	p.version, p.dryRun = version, cm.Annotations[v1alpha1.AnnotationDryRun] == "true"
 	parsed, errs := policy.Parse(cm.Data)
 	if len(errs) == 0 || !p.good {
 		p.current = parsed
 	}
 	p.good = p.good || len(errs) == 0
+	if first {
+		p.told = p.rules()
+	}
 	p.metrics.policy(p.current, len(errs) == 0)
 	if version != absent {
 		p.complain(ctx, cm, errs)

@@ -46,7 +46,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
 	images := &Images{
-		client: mgr.GetClient(), cache: mgr.GetCache(), live: mgr.GetAPIReader(), policy: policies.Current, admission: admission,
+		client: mgr.GetClient(), cache: mgr.GetCache(), live: mgr.GetAPIReader(), policy: policies.InForce, admission: admission,
 		progress: o.ProgressInterval, now: time.Now, events: recorder, metrics: m, sightings: &sightings{}, begun: &handovers{},
 	}
 	return wire(mgr, o, policies, admission, images)
@@ -64,6 +64,13 @@ func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admissi
 		for _, key := range admission.holders() {
 			followed.put(key) // their deadlines may be others now
 		}
+	}
+	policies.expiryChanged = func(ctx context.Context) error {
+		keys, err := images.expiring(ctx)
+		for _, key := range keys {
+			followed.put(key)
+		}
+		return err
 	}
 	parts := []struct {
 		name       string

@@ -31,7 +31,7 @@ type Images struct {
 	client    client.Client
 	cache     client.Reader // for lists that need not wait for our own writes
 	live      client.Reader
-	policy    func(context.Context) (policy.Policy, error)
+	policy    func(context.Context) (p policy.Policy, dryRun bool, err error)
 	admission *Admission
 	progress  time.Duration
 	now       func() time.Time
@@ -62,7 +62,7 @@ func (r *Images) handOver(_ context.Context, s plan.Snapshot, d plan.Decision, _
 type beginner func(context.Context, plan.Snapshot, plan.Decision, plan.Settings) (reconcile.Result, error)
 
 func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin beginner) (reconcile.Result, error) {
-	p, err := r.policy(ctx)
+	p, dryRun, err := r.policy(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -74,7 +74,10 @@ func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin 
 	if err != nil || snapshot.Image == nil {
 		return reconcile.Result{RequeueAfter: again}, err
 	}
-	settings := plan.Settings{Policy: p, ProgressInterval: r.progress}
+	if snapshot.Image, err = r.protect(ctx, snapshot.Image); err != nil || snapshot.Image == nil {
+		return conflictIsLater(err)
+	}
+	settings := plan.Settings{Policy: p, ProgressInterval: r.progress, DryRun: dryRun}
 	decision := plan.Next(snapshot, settings, r.now())
 	if destroys(decision) {
 		if snapshot, err = r.observeLive(ctx, key); err != nil || snapshot.Image == nil {
@@ -91,7 +94,7 @@ func (r *Images) reconcile(ctx context.Context, key types.NamespacedName, begin 
 // destroys says that the decision ends an attempt or deletes something. That is decided on the API server's own word: the
 // caches may show an image as another leader has just left it, and its volume as it was before.
 func destroys(d plan.Decision) bool {
-	return d.Report.Failure != nil || d.Report.Loss != nil || len(d.Obsolete) > 0 ||
+	return d.Prune || d.Report.Failure != nil || d.Report.Loss != nil || len(d.Obsolete) > 0 ||
 		slices.Contains(d.Actions, plan.DeleteDataVolume) || slices.Contains(d.Actions, plan.DeleteSnapshot)
 }
 
@@ -124,6 +127,8 @@ func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set 
 		return conflictIsLater(err)
 	case !released:
 		return reconcile.Result{RequeueAfter: leftoverCheck}, nil
+	case d.Prune:
+		return conflictIsLater(r.prune(ctx, s))
 	case d.WakeAt.IsZero():
 		return reconcile.Result{}, nil
 	}

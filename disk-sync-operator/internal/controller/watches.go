@@ -10,6 +10,7 @@ import (
 	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -26,8 +27,8 @@ import (
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// imageSources are the events that an image is looked at for: a change of what is wanted, and any change of its
-// children. Its own status writes are none, and a new image is admission's first.
+// imageSources are the events that an image is looked at for: a change of what is wanted or of who uses it, and any change of
+// its children. Its own status writes are none, and a new image is admission's first.
 func imageSources(mgr manager.Manager, a *Admission) []source.Source {
 	c, reader := mgr.GetCache(), mgr.GetCache()
 	wanted := predicate.TypedFuncs[*v1alpha1.VMDiskImage]{
@@ -36,7 +37,9 @@ func imageSources(mgr manager.Manager, a *Admission) []source.Source {
 		},
 		UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.VMDiskImage]) bool {
 			return e.ObjectOld.Generation != e.ObjectNew.Generation ||
-				e.ObjectOld.Annotations[v1alpha1.AnnotationSyncRequestedAt] != e.ObjectNew.Annotations[v1alpha1.AnnotationSyncRequestedAt]
+				e.ObjectOld.Annotations[v1alpha1.AnnotationSyncRequestedAt] != e.ObjectNew.Annotations[v1alpha1.AnnotationSyncRequestedAt] ||
+				e.ObjectOld.Annotations[v1alpha1.AnnotationDryRun] != e.ObjectNew.Annotations[v1alpha1.AnnotationDryRun] ||
+				useChanged(e.ObjectOld, e.ObjectNew)
 		},
 	}
 	return []source.Source{
@@ -50,6 +53,17 @@ func imageSources(mgr manager.Manager, a *Admission) []source.Source {
 		source.Kind(c, &corev1.PersistentVolumeClaim{}, handler.TypedEnqueueRequestsFromMapFunc(ofClaim(reader, a)), boundOrGoing),
 		source.Kind(c, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(ofImporter(reader, a))),
 	}
+}
+
+// useChanged are the changes that decide about finalizer and expiry. A new image is admission's first, whoever claims it.
+func useChanged(before, after *v1alpha1.VMDiskImage) bool {
+	if plan.StageOf(&after.Status) == plan.New {
+		return false
+	}
+	going := after.DeletionTimestamp != nil
+	return going != (before.DeletionTimestamp != nil) ||
+		plan.InUse(before) != plan.InUse(after) || plan.Protected(before) != plan.Protected(after) ||
+		(going || !plan.InUse(after)) && !equality.Semantic.DeepEqual(before.Status.References, after.Status.References)
 }
 
 // notJustMade leaves out the creation of a VolumeSnapshot, which nothing follows from until it has a status.

@@ -63,7 +63,6 @@ func refused(s *plan.Snapshot) {
 	s.Refusal = `persistentvolumeclaims "a" is forbidden: exceeded quota: small`
 }
 func otherSpec(s *plan.Snapshot) { s.Image.Spec.URL += "x" }
-func deleting(s *plan.Snapshot)  { s.Image.DeletionTimestamp = &metav1.Time{Time: epoch} }
 func foreign(s *plan.Snapshot)   { s.DataVolume.OwnerReferences = nil }
 func former(s *plan.Snapshot)    { s.DataVolume.OwnerReferences[0].UID = "uid-former" }
 func lateOne(s *plan.Snapshot)   { s.DataVolume.Annotations[v1alpha1.AnnotationAttempt] = "7" }
@@ -88,8 +87,6 @@ var table = map[string]struct {
 	mods []mod
 	want outcome
 }{
-	"an image that is being deleted is left to the garbage collector": {toImporting, []mod{deleting}, outcome{stage: plan.Syncing}},
-
 	"without a slot, it waits":                      {toQueued, nil, outcome{stage: plan.Queued}},
 	"with a slot, it starts":                        {toQueued, []mod{slot}, outcome{stage: plan.Syncing, starts: true, actions: does(plan.CreateDataVolume)}},
 	"it syncs, and comes back at the deadline":      {toImporting, nil, outcome{stage: plan.Syncing, wake: 15 * time.Minute}},

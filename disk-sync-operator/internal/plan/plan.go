@@ -70,6 +70,8 @@ type Settings struct {
 	Policy policy.Policy
 	// ProgressInterval is the least time between two status writes that only report progress.
 	ProgressInterval time.Duration
+	// DryRun has pruning only report what it would delete.
+	DryRun bool
 }
 
 // Action is a change of a child.
@@ -93,6 +95,8 @@ type Decision struct {
 	Obsolete []metav1.Object
 	// ReleaseSlot gives up the slot that the image holds.
 	ReleaseSlot bool
+	// Prune deletes the image itself, last of all.
+	Prune bool
 	// WakeAt is when to look again without an event; zero for never.
 	WakeAt time.Time
 }
@@ -128,6 +132,12 @@ type Report struct {
 	Unready bool
 	// Held is a DataVolume that is being cloned from former children, which therefore stay.
 	Held string
+	// ExpiresAt is when an image that has succeeded is pruned, if nothing uses it until then; zero for never.
+	ExpiresAt time.Time
+	// WouldPrune is set when it would be pruned now, but for the dry run.
+	WouldPrune bool
+	// Deletion says what the deletion of the image waits for.
+	Deletion string
 }
 
 // Revision is the revision whose children decide what comes next: the one that status is about, until the
@@ -142,9 +152,9 @@ func Revision(image *v1alpha1.VMDiskImage) string {
 // Next is the decision for what was read.
 func Next(s Snapshot, set Settings, now time.Time) Decision {
 	if s.Image.DeletionTimestamp != nil {
-		return Decision{Report: unchanged(s, StageOf(&s.Image.Status))} // the children go with their owner
+		return deleting(s, StageOf(&s.Image.Status))
 	}
-	return serving(s, tidy(s, next(s, set, now)), now)
+	return prune(s, set, now, serving(s, tidy(s, next(s, set, now)), now))
 }
 
 func next(s Snapshot, set Settings, now time.Time) Decision {
@@ -174,7 +184,11 @@ func next(s Snapshot, set Settings, now time.Time) Decision {
 // unchanged reports what status says already.
 func unchanged(s Snapshot, stage Stage) Report {
 	st := s.Image.Status
-	return Report{Stage: stage, Revision: st.Revision, Attempt: st.Attempts, AttemptUID: st.AttemptUID}
+	report := Report{Stage: stage, Revision: st.Revision, Attempt: st.Attempts, AttemptUID: st.AttemptUID}
+	if st.ExpiresAt != nil {
+		report.ExpiresAt = st.ExpiresAt.Time
+	}
+	return report
 }
 
 // owned says that the image controls the object: by UID, never by name or label.

@@ -29,6 +29,8 @@ func EventOf(before, after *v1alpha1.VMDiskImageStatus) (Event, bool) {
 		return Event{Warning: true, Reason: "Failed", Action: "Sync", Note: clip(after.Message)}, true
 	case failed:
 		return Event{Warning: true, Reason: "AttemptFailed", Action: "Sync", Note: clip(after.Message)}, true
+	case strings.Contains(after.Message, wouldPrune) && after.Message != before.Message:
+		return Event{Reason: "WouldPrune", Action: "Prune", Note: clip(after.Message)}, true
 	case after.Phase == before.Phase:
 		return Event{}, false
 	}

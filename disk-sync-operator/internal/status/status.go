@@ -30,6 +30,7 @@ func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now me
 		st.Artifact, st.CompletedAt = report.Artifact, new(report.Artifact.CompletedAt)
 	}
 	ended(&st, report, now)
+	expires(&st, report)
 	if plan.StageOf(&image.Status) != report.Stage || changes(report) {
 		st.Message = message(&st, report, maxAttempts)
 	}
@@ -45,7 +46,7 @@ func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now me
 // hold what was true when they were written (a position, a limit), and are not rewritten while others come and go.
 func changes(report plan.Report) bool {
 	running := report.Stage == plan.Syncing || report.Stage == plan.Snapshotting
-	return (running && !report.Quiet) || report.Stage == plan.Succeeded || report.Waits != "" || report.Ticket != 0 || report.Starts || report.Failure != nil
+	return (running && !report.Quiet) || report.Stage == plan.Succeeded || report.Deletion != "" || report.Waits != "" || report.Ticket != 0 || report.Starts || report.Failure != nil
 }
 
 // forget drops what belongs to a former revision; the artifact and the references stay.
@@ -91,8 +92,19 @@ func ended(st *v1alpha1.VMDiskImageStatus, report plan.Report, now metav1.Time) 
 	}
 }
 
+// expires says when the image is pruned; only one that has succeeded is.
+func expires(st *v1alpha1.VMDiskImageStatus, report plan.Report) {
+	st.ExpiresAt = nil
+	if report.Stage == plan.Succeeded && !report.ExpiresAt.IsZero() {
+		st.ExpiresAt = &metav1.Time{Time: report.ExpiresAt}
+	}
+}
+
 // message is for people: what is going on, what it waits for, what to change.
 func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int) string {
+	if report.Deletion != "" {
+		return report.Deletion
+	}
 	switch report.Stage {
 	case plan.Queued:
 		return queuedMessage(st, report, maxAttempts)
@@ -110,8 +122,11 @@ func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int
 		}
 		return with("The volume is complete; waiting for its snapshot", report.Waits)
 	case plan.Succeeded:
-		if report.Held != "" {
+		switch {
+		case report.Held != "":
 			return fmt.Sprintf("The snapshot is ready to be cloned; what it replaces stays until the DataVolume %s has been cloned from it", report.Held)
+		case report.WouldPrune:
+			return fmt.Sprintf("The snapshot is ready to be cloned, and nothing uses it: %s %s", wouldPrune, report.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z"))
 		}
 		return "The snapshot is ready to be cloned"
 	case plan.Failed:
@@ -120,6 +135,9 @@ func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int
 	}
 	return st.Message
 }
+
+// wouldPrune is in the message of an image that only a dry run keeps: that it was told is told by it, in the same write.
+const wouldPrune = "without the dry run it would have been pruned at"
 
 // queuedMessage names the position at the time of queueing.
 func queuedMessage(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int) string {
