@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -93,21 +92,29 @@ func readSize(p *Policy, value string) string {
 // readSources takes one URL prefix a line; empty lines and those that begin with # count for nothing.
 func readSources(p *Policy, value string) string {
 	const want = "a list of URL prefixes with scheme and host, one a line, such as https://images.example.com/labs/"
-	var sources []string
+	var sources []Source
 	for line := range strings.Lines(value) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		u, err := url.Parse(line)
-		if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil {
-			return want
+		source, wrong := ParseSource(line)
+		if wrong != "" {
+			return fmt.Sprintf("%s: %s %s", want, named(line), wrong)
 		}
-		sources = append(sources, line)
+		sources = append(sources, source)
 	}
 	if len(sources) > maxSources {
 		return fmt.Sprintf("a list of at most %d URL prefixes", maxSources)
 	}
 	p.AllowedSources = sources
 	return ""
+}
+
+// named is a line for an event; of one that may hold a password there is nothing to see.
+func named(line string) string {
+	if strings.Contains(line, "@") {
+		return "a line"
+	}
+	return strconv.Quote(shorten(line))
 }

@@ -47,7 +47,7 @@ type Policy struct {
 	// UnusedImageTTL is how long an image that nothing references is kept; 0 is for ever.
 	UnusedImageTTL time.Duration
 	// AllowedSources are URL prefixes; none allows any public host.
-	AllowedSources []string
+	AllowedSources []Source
 	// DefaultDiskSize and the others fill in what an entry of a DataSync leaves out; zero where there is none.
 	DefaultDiskSize      resource.Quantity
 	DefaultStorageClass  string

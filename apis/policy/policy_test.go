@@ -35,7 +35,7 @@ func TestGoodValues(t *testing.T) {
 		Concurrency: 8, RetryLimit: 0, RetryBackoff: 90 * time.Second, AttemptTimeout: 30 * time.Minute,
 		StallTimeout: 90 * time.Second, UnusedImageTTL: 720 * time.Hour, DefaultDiskSize: resource.MustParse("24Gi"),
 		DefaultStorageClass: "gp3", DefaultSnapshotClass: "ebs.snapshot", DefaultSecretRef: "keys", WorkspaceConcurrency: 1,
-		AllowedSources: []string{"https://images.example.com/labs/", "docker://quay.io/labs"},
+		AllowedSources: sources(t, "https://images.example.com/labs/", "docker://quay.io/labs"),
 	}, p)
 	assert.Equal(t, 1, p.MaxAttempts())
 }
@@ -49,7 +49,7 @@ func TestBounds(t *testing.T) {
 		"attemptTimeout":       {"1s", "8760h"},
 		"stallTimeout":         {"1s", "8760h"},
 		"unusedImageTTL":       {"0", "0s", "8760h"},
-		"allowedSources":       {"", "# none", "http://127.0.0.1:8080"},
+		"allowedSources":       {"", "# none", "http://127.0.0.1:8080", "docker://[fd00::1]:5000/labs/", "oci-archive:///images", "https://S3.example.com./%6cabs"},
 		"defaultDiskSize":      {"", "1", "24Gi", "1.5Ti", "64Ti", "500M"},
 		"defaultStorageClass":  {"", "gp3", "a.b-c"},
 		"defaultSnapshotClass": {"", "gp3"},
@@ -77,7 +77,16 @@ func TestBadValuesNameTheKeyAndWhatWouldBeRight(t *testing.T) {
 		"attemptTimeout":       {[]string{"", "0", "999ms", "8761h"}, "is not a duration such as 90s, 5m or 2h, from 1s to"},
 		"stallTimeout":         {[]string{"", "0", "999ms", "1d"}, "is not a duration such as 90s, 5m or 2h, from 1s to"},
 		"unusedImageTTL":       {[]string{"", "-1s", "8761h", "never"}, "is not a duration such as 90s, 5m or 2h, from 0s to"},
-		"allowedSources":       {[]string{"images.example.com", "/labs", "https://", "https://user:pw@host/", "https://ok/\nnot ok", "https://%zz"}, "is not a list of URL prefixes with scheme and host, one a line"},
+		"allowedSources": {[]string{
+			"images.example.com", "/labs", "//images.example.com", "https://", "https:///labs", "https://user:pw@host/", "https://ok/\nnot ok", "https://%zz",
+			"ftp://images.example.com/", "s3://labs/", "HTTPS://images.example.com/", "https://*.example.com/", "https://images.example.com/*/../x",
+			"https://images.example.com/?a=b", "https://images.example.com/#a", "https://images.example.com/labs/../", "https://images.example.com/./labs",
+			"https://images.example.com/labs%2f..%2f", "https://images.example.com/%2e%2e/", "https://images.example.com/%", "https://images.example.com\\labs",
+			"https://bücher.example/", "https://127.1/", "http://2130706433/", "http://[fe80::1%25eth0]/", "http://[::1", "https://images.example.com:0/",
+			"https://images.example.com:https/", "https://images.example.com:/", "https://images..example.com/",
+			"docker://quay.io/labs/disk:v1", "docker://quay.io/labs@sha256:" + strings.Repeat("a", 64), "docker://labs", "docker://quay.io/Labs", "docker://quay.io/labs/../x",
+			"oci-archive:///labs/../x",
+		}, "is not a list of URL prefixes with scheme and host, one a line"},
 		"defaultDiskSize":      {[]string{"0", "-1Gi", "24 Gi", "24GiB", "big", "1e3", "1e-2147483647", "1e2147483647", "65Ti", "99999999999999999999Ei"}, "is not a size such as 24Gi"},
 		"defaultStorageClass":  {[]string{"GP3", "a b", "-a", strings.Repeat("a", 254)}, "is not the name of an object"},
 		"defaultSnapshotClass": {[]string{"a/b"}, "is not the name of an object"},
