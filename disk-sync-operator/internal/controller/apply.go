@@ -15,7 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -44,8 +47,8 @@ func (r *Images) report(ctx context.Context, s plan.Snapshot, report plan.Report
 	return image, nil
 }
 
-// +kubebuilder:rbac:groups=cdi.kubevirt.io,resources=datavolumes,verbs=create;delete
-// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=create;delete
+// +kubebuilder:rbac:groups=cdi.kubevirt.io,resources=datavolumes,verbs=create;delete;patch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=create;delete;patch
 // +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/finalizers,verbs=update
 
 // carryOutAll changes the children, until one change fails.
@@ -86,6 +89,10 @@ func (r *Images) carryOut(ctx context.Context, s plan.Snapshot, action plan.Acti
 		return r.delete(ctx, s.DataVolume)
 	case plan.DeleteSnapshot:
 		return r.delete(ctx, s.VolumeSnapshot)
+	case plan.LabelDataVolume:
+		return r.label(ctx, s.Image, cdiv1.SchemeGroupVersion.WithKind("DataVolume"), s.DataVolume)
+	case plan.LabelSnapshot:
+		return r.label(ctx, s.Image, snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshot"), s.VolumeSnapshot)
 	}
 	return fmt.Errorf("unknown action %q", action)
 }
@@ -132,6 +139,21 @@ func (r *Images) delete(ctx context.Context, child client.Object) error {
 	err := r.client.Delete(ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // gone, or another one by now
+	}
+	return err
+}
+
+// label gives the very child that was looked at our label again.
+func (r *Images) label(ctx context.Context, image *v1alpha1.VMDiskImage, kind schema.GroupVersionKind, child client.Object) error {
+	own := &unstructured.Unstructured{}
+	own.SetGroupVersionKind(kind)
+	own.SetNamespace(child.GetNamespace())
+	own.SetName(child.GetName())
+	own.SetUID(child.GetUID())
+	own.SetLabels(map[string]string{v1alpha1.LabelImage: string(image.UID)})
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(own), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if apierrors.IsConflict(err) {
+		return nil // another one by now
 	}
 	return err
 }

@@ -60,8 +60,11 @@ func (r *Images) owned(ctx context.Context, from client.Reader, chosen client.Li
 // begins at this very moment is not seen: whoever begins one now has an outdated artifact.
 func (r *Images) observeOthers(ctx context.Context, current string, owned []client.Object, s *plan.Snapshot) (err error) {
 	settled := plan.StageOf(&s.Image.Status) == plan.Succeeded
-	if settled && s.Image.Spec.VolumePolicy == v1alpha1.VolumeDeleteAfterSnapshot {
+	if settled && (s.Image.Spec.VolumePolicy == v1alpha1.VolumeDeleteAfterSnapshot || s.Image.Status.ExpiresAt != nil) {
 		if s.Clone, err = r.cloneOf(ctx, claimSource(s.Image.Namespace, current)); err != nil {
+			return err
+		}
+		if s.SnapshotClone, err = r.cloneOf(ctx, snapshotSource(s.Image.Namespace, current)); err != nil {
 			return err
 		}
 	}

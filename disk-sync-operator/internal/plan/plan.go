@@ -47,8 +47,9 @@ type Snapshot struct {
 	Importer       *corev1.Pod
 	VolumeSnapshot *snapshotv1.VolumeSnapshot
 	Content        *snapshotv1.VolumeSnapshotContent
-	// Clone is a DataVolume that is being cloned from these, as namespace/name, or empty.
-	Clone string
+	// Clone is a DataVolume that is being cloned from the claim, SnapshotClone one from the VolumeSnapshot, as
+	// namespace/name, or empty.
+	Clone, SnapshotClone string
 
 	// Others are the image's children of other revisions: the artifact's while it is being updated, and former ones.
 	Others []Child
@@ -83,6 +84,8 @@ const (
 	DeleteDataVolume Action = "DeleteDataVolume"
 	CreateSnapshot   Action = "CreateSnapshot"
 	DeleteSnapshot   Action = "DeleteSnapshot"
+	LabelDataVolume  Action = "LabelDataVolume"
+	LabelSnapshot    Action = "LabelSnapshot"
 )
 
 // Decision is what to do, in this order.
@@ -154,7 +157,7 @@ func Next(s Snapshot, set Settings, now time.Time) Decision {
 	if s.Image.DeletionTimestamp != nil {
 		return deleting(s, StageOf(&s.Image.Status))
 	}
-	return prune(s, set, now, serving(s, tidy(s, next(s, set, now)), now))
+	return prune(s, set, now, relabel(s, serving(s, tidy(s, next(s, set, now)), now)))
 }
 
 func next(s Snapshot, set Settings, now time.Time) Decision {

@@ -18,7 +18,7 @@ func prune(s Snapshot, set Settings, now time.Time, d Decision) Decision {
 	case at.IsZero():
 	case now.Before(at):
 		d.WakeAt = earliest(d.WakeAt, at)
-	case d.Report.Held != "": // the end of the clone is an event
+	case d.Report.Held != "" || s.Clone != "" || s.SnapshotClone != "": // the end of the clone is an event
 	case set.DryRun || s.Image.Annotations[v1alpha1.AnnotationDryRun] == "true":
 		d.Report.WouldPrune = true
 	default:

@@ -87,6 +87,9 @@ var stories = map[string]story{
 		steps: steps(good, []func(*world){(*world).deletesContent, (*world).gc, (*world).snapshotter}),
 		phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
 	},
+	"labels-stripped": {
+		steps: steps(good, []func(*world){(*world).stripsLabels}), phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
+	},
 	"volume-lost": {
 		steps: steps(good, []func(*world){(*world).deletesVolume, (*world).gc}, good), phase: v1alpha1.PhaseSucceeded, attempts: 1, created: 1,
 	},

@@ -288,6 +288,10 @@ func (w *world) act(action plan.Action) {
 		}
 	case plan.DeleteSnapshot:
 		w.vs, w.content = nil, nil
+	case plan.LabelDataVolume:
+		w.dv.Labels = map[string]string{v1alpha1.LabelImage: string(w.image.UID)}
+	case plan.LabelSnapshot:
+		w.vs.Labels = map[string]string{v1alpha1.LabelImage: string(w.image.UID)}
 	}
 }
 
@@ -475,6 +479,16 @@ func (w *world) deletesClaim() {
 		w.claim.UID, w.claim.Status.Phase = w.uid("pvc"), corev1.ClaimPending
 		w.line("user", "deletes the claim")
 		w.dv.Status.Phase = cdiv1.ImportScheduled
+	}
+}
+
+func (w *world) stripsLabels() {
+	w.line("user", "strips the labels")
+	if w.dv != nil {
+		w.dv.Labels = nil
+	}
+	if w.vs != nil {
+		w.vs.Labels = nil
 	}
 }
 
