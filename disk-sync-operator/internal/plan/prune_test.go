@@ -191,3 +191,18 @@ func TestADryRunTellsOnce(t *testing.T) {
 	w.image.Annotations = nil
 	assert.True(t, plan.Next(w.snapshot(), w.set, w.now).Prune)
 }
+
+func TestNothingIsPrunedThatIsBeingCloned(t *testing.T) {
+	w := ready(t)
+	w.set.Policy.UnusedImageTTL = time.Hour
+	for _, clone := range []func(*plan.Snapshot){
+		func(s *plan.Snapshot) { s.Clone = "vms/a" },
+		func(s *plan.Snapshot) { s.SnapshotClone = "vms/a" },
+	} {
+		s := w.snapshot()
+		clone(&s)
+		d := plan.Next(s, w.set, epoch.Add(2*time.Hour))
+		assert.False(t, d.Prune)
+		assert.False(t, d.Report.ExpiresAt.IsZero(), "it goes when the clone is done")
+	}
+}
