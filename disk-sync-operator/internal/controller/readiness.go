@@ -19,6 +19,7 @@ var needs = []struct {
 	{schema.GroupKind{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}, meta.RESTScopeNamespace, "the CSI external-snapshotter"},
 	{schema.GroupKind{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshotContent"}, meta.RESTScopeRoot, "the CSI external-snapshotter"},
 	{schema.GroupKind{Group: "pelotech.ot", Kind: "VMDiskImage"}, meta.RESTScopeNamespace, "this operator's chart"},
+	{schema.GroupKind{Group: "pelotech.ot", Kind: "DataSync"}, meta.RESTScopeNamespace, "this operator's chart"},
 }
 
 // Ready is a readiness check: not ready, with a message that names what to install, until every kind that is needed is

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +34,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	if err := indexClaims(ctx, mgr); err != nil {
+	if err := errors.Join(indexClaims(ctx, mgr), indexDataSyncs(ctx, mgr)); err != nil {
 		return err
 	}
 	recorder := &events{recorder: mgr.GetEventRecorder("disk-sync-operator")}
@@ -49,7 +50,48 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 		client: mgr.GetClient(), cache: mgr.GetCache(), live: mgr.GetAPIReader(), policy: policies.InForce, admission: admission,
 		progress: o.ProgressInterval, now: time.Now, events: recorder, metrics: m, sightings: &sightings{}, begun: &handovers{},
 	}
+	if err := addDataSyncs(mgr, policies, recorder); err != nil {
+		return err
+	}
 	return wire(mgr, o, policies, admission, images)
+}
+
+// addDataSyncs adds the worker that follows DataSyncs: it needs nothing of the others but the policy.
+func addDataSyncs(mgr manager.Manager, policies *Policies, recorder *events) error {
+	phases := newDataSyncPhases()
+	if err := ctrlmetrics.Registry.Register(phases); err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
+	dataSyncs := &DataSyncs{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), policy: policies.Current, now: time.Now, events: recorder, phases: phases,
+	}
+	return part{"datasync", 2, dataSyncs, dataSyncSources(mgr)}.add(mgr)
+}
+
+// part is a worker: what it does, how many times at once, and what it is woken by.
+type part struct {
+	name       string
+	workers    int
+	reconciler reconcile.Reconciler
+	sources    []source.Source
+}
+
+func (p part) add(mgr manager.Manager) error {
+	// The priority queue would change the order of starts; the other workers do not depend on any.
+	c, err := controller.New(p.name, mgr, controller.Options{
+		Reconciler: p.reconciler, MaxConcurrentReconciles: p.workers,
+		CacheSyncTimeout: unlimited, UsePriorityQueue: new(false),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, 30*time.Second),
+	})
+	if err != nil {
+		return fmt.Errorf("make the controller %s: %w", p.name, err)
+	}
+	for _, s := range p.sources {
+		if err := c.Watch(s); err != nil {
+			return fmt.Errorf("watch %s: %w", s, err)
+		}
+	}
+	return nil
 }
 
 // wire connects the workers: each has an inbox that the others put keys into.
@@ -72,32 +114,16 @@ func wire(mgr manager.Manager, o Options, policies *Policies, admission *Admissi
 		}
 		return err
 	}
-	parts := []struct {
-		name       string
-		workers    int
-		reconciler reconcile.Reconciler
-		sources    []source.Source
-	}{
+	parts := []part{
 		{"vmdiskimage", o.Workers, images, append(imageSources(mgr, admission), children, &followed)},
 		{"start", 1, Starts{images}, append(servedSources(mgr), children, &starts)},
 		{"download", 1, Downloads{images}, append(servedSources(mgr), children, &downloads)},
 		{"admission", 1, admission, append(admissionSources(mgr, admission), &rounds)},
 		{"policy", 1, policies, policySources(mgr)},
 	}
-	for _, part := range parts {
-		// The priority queue would change the order of starts; the other workers do not depend on any.
-		c, err := controller.New(part.name, mgr, controller.Options{
-			Reconciler: part.reconciler, MaxConcurrentReconciles: part.workers,
-			CacheSyncTimeout: unlimited, UsePriorityQueue: new(false),
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, 30*time.Second),
-		})
-		if err != nil {
-			return fmt.Errorf("make the controller %s: %w", part.name, err)
-		}
-		for _, s := range part.sources {
-			if err := c.Watch(s); err != nil {
-				return fmt.Errorf("watch %s: %w", s, err)
-			}
+	for _, p := range parts {
+		if err := p.add(mgr); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ func notOurs(d *v1alpha1.DataSync, image *v1alpha1.VMDiskImage) Entry {
 	return failed(fmt.Sprintf("A VMDiskImage %s exists that does not belong to this DataSync: rename the entry, or delete that image", image.Name))
 }
 
-// follow says what the image says. A status that is about a former spec, or about a former request, says nothing of this
+// follow says what the image, as it shall be, says. A status that is about a former spec, or about a former request, says nothing of this
 // one: the image is about to enter the queue again.
 func follow(image *v1alpha1.VMDiskImage) Entry {
 	st := &image.Status

@@ -86,19 +86,16 @@ func (d *Decision) entry(s Snapshot, vm v1alpha1.DataSyncVM, image *v1alpha1.VMD
 	if missing := missing(want); missing != "" {
 		return failed(missing)
 	}
-	refusal := s.Refusals[want.Name]
 	switch {
 	case image == nil:
 		d.Create = append(d.Create, want)
 	case differ(image, want):
 		d.Change = append(d.Change, Change{From: image, To: want})
-	default:
-		return follow(image)
 	}
-	if refusal != "" {
+	if refusal := s.Refusals[want.Name]; refusal != "" {
 		return failed("The API server refuses the image: " + refusal)
 	}
-	return Entry{Phase: v1alpha1.PhaseQueued, Message: "The image is about to enter the queue", Started: image != nil && started(image)}
+	return follow(want)
 }
 
 // missing names what neither the entry nor the policy has, and where to put it.
