@@ -41,8 +41,8 @@ func (w *world) namespace(t *testing.T) string {
 func (w *world) show(t *testing.T, namespace string) {
 	t.Helper()
 	for _, args := range [][]string{
-		{"get", "vmdi,dv,pvc,pods,volumesnapshots,events", "-n", namespace, "-o", "wide"},
-		{"get", "vmdi,dv,pods", "-n", namespace, "-o", "yaml", "--show-managed-fields=false"},
+		{"get", "dsync,vmdi,dv,pvc,pods,volumesnapshots,events", "-n", namespace, "-o", "wide"},
+		{"get", "dsync,vmdi,dv,pods", "-n", namespace, "-o", "yaml", "--show-managed-fields=false"},
 		{"get", "leases", "-n", harness.DefaultNamespace, "-o", "wide"},
 	} {
 		out, err := w.cluster.Kubectl(context.Background(), "", args...)
@@ -170,18 +170,18 @@ func childOf(image *v1alpha1.VMDiskImage) string {
 	return v1alpha1.ChildName(image.Name, v1alpha1.RevisionOf(image))
 }
 
-// told waits until the image's events are those, in any order, and no more: each is a reason, with a number for repeats.
-func (w *world) told(t *testing.T, image *v1alpha1.VMDiskImage, want map[string]int) {
+// told waits until the object's events are those, in any order, and no more: each is a reason, with a number for repeats.
+func (w *world) told(t *testing.T, about client.Object, want map[string]int) {
 	t.Helper()
 	var last map[string]int
 	assert.Eventually(t, func() bool {
 		events := &eventsv1.EventList{}
-		if w.client.List(t.Context(), events, client.InNamespace(image.Namespace)) != nil {
+		if w.client.List(t.Context(), events, client.InNamespace(about.GetNamespace())) != nil {
 			return false
 		}
 		last = map[string]int{}
 		for _, event := range events.Items {
-			if event.Regarding.UID == image.UID {
+			if event.Regarding.UID == about.GetUID() {
 				last[event.Reason]++
 				if event.Series != nil {
 					last[event.Reason] += int(event.Series.Count) - 1
@@ -190,7 +190,7 @@ func (w *world) told(t *testing.T, image *v1alpha1.VMDiskImage, want map[string]
 		}
 		return fmt.Sprint(last) == fmt.Sprint(want)
 	}, w.patience/4, w.poll, "the events")
-	assert.Equal(t, want, last, "the events of %s", image.Name)
+	assert.Equal(t, want, last, "the events of %s", about.GetName())
 }
 
 // messages are what was said of the image, for an assertion's message.

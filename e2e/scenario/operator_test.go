@@ -125,8 +125,10 @@ func settled(t *testing.T, w *world) {
 	w.policy(t, nil)
 	namespace := w.namespace(t)
 	good, bad := w.create(t, w.image(namespace, "good")), w.create(t, w.image(namespace, "bad", w.served("status/404")))
+	d := w.dataSync(t, namespace, "lab", "a", "b")
 	w.becomes(t, good, v1alpha1.PhaseSucceeded)
 	w.fails(t, bad, v1alpha1.FailureSourceNotFound, allAttempts)
+	w.syncBecomes(t, d, v1alpha1.DataSyncSucceeded)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		all := &corev1.NamespaceList{}
 		require.NoError(c, w.client.List(t.Context(), all, client.MatchingLabels{labelTest: "story"}))
@@ -148,7 +150,7 @@ func (w *world) versions(t *testing.T) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
 	for _, list := range []client.ObjectList{
-		&v1alpha1.VMDiskImageList{}, &cdiv1.DataVolumeList{}, &snapshotv1.VolumeSnapshotList{}, &coordinationv1.LeaseList{}, &eventsv1.EventList{},
+		&v1alpha1.DataSyncList{}, &v1alpha1.VMDiskImageList{}, &cdiv1.DataVolumeList{}, &snapshotv1.VolumeSnapshotList{}, &coordinationv1.LeaseList{}, &eventsv1.EventList{},
 	} {
 		require.NoError(t, w.client.List(t.Context(), list))
 		require.NoError(t, meta.EachListItem(list, func(object runtime.Object) error {

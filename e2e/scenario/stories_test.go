@@ -54,6 +54,11 @@ func TestStories(t *testing.T) {
 			"an image that nobody uses is pruned when its time has come":         prunedWhenUnused,
 			"an image in use is kept, and its last use moves the deadline":       keptWhileUsed,
 			"a dry run says once what it would prune":                            dryRunTells,
+			"the DataSync of the proposal succeeds as it stands there":           dataSyncExample,
+			"a DataSync fails with one entry, recovers, and is synced afresh":    dataSyncFailsAndRecovers,
+			"an entry that is taken off the list loses its image, when released": dataSyncEntryRemoved,
+			"an entry whose image is somebody else's fails and touches nothing":  dataSyncForeignImage,
+			"DataSyncs with the same names keep their images apart":              dataSyncsOfTheSameNames,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -75,6 +80,7 @@ func TestStories(t *testing.T) {
 		{"the finalizer alone holds a deletion until the image is released", deletionIsHeld},
 		{"a claim that comes before the pruner's deletion wins", claimBeforePrune},
 		{"a claim that comes after the pruner's deletion is refused", pruneBeforeClaim},
+		{"what an entry of a DataSync leaves out comes from the policy, once", dataSyncDefaults},
 		{"a bad policy is named, and the last good one stays", badPolicy},
 		{"an operator that is killed has forgotten nothing when it is back", operatorKilled},
 		{"an operator that is stopped hands over at once", operatorStopped},

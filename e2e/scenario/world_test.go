@@ -195,6 +195,7 @@ func sharedPolicy(w *world) map[string]string {
 	return map[string]string{
 		policy.KeyConcurrency: fmt.Sprint(w.slots), policy.KeyRetryLimit: "2", policy.KeyRetryBackoff: w.backoff.String(),
 		policy.KeyAttemptTimeout: "10m", policy.KeyStallTimeout: "5m",
+		policy.KeyDefaultDiskSize: defaultSize, policy.KeyDefaultSecretRef: defaultSecret,
 	}
 }
 

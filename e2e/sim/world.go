@@ -61,6 +61,9 @@ func (w *World) start(ctx context.Context, config *rest.Config, o Options) (err 
 	if w.Registry, err = registryserver.Start(o.Registry); err != nil || o.ServersOnly {
 		return err
 	}
+	if o.CDI.Amazon == "" {
+		o.CDI.Amazon = w.S3.Root()
+	}
 	if w.CDI, err = cdi.Start(ctx, config, o.CDI); err != nil {
 		return err
 	}

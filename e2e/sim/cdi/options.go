@@ -27,6 +27,8 @@ type Options struct {
 	Instant *Instant
 	// Dir is where downloads go; empty means the system's temporary folder.
 	Dir string
+	// Amazon is what stands in for Amazon's S3, such as http://127.0.0.1:9000/; empty for nothing.
+	Amazon string
 	// Behaviour tells how to treat a DataVolume; nil means normally. It is asked again at every step, may be called
 	// from many goroutines at once, and its answer may change at any time: tell Simulator.Changed.
 	Behaviour func(*cdiv1.DataVolume) Behaviour

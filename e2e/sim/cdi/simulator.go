@@ -80,7 +80,7 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Simulato
 	}
 	s.volumes = volumes.Provisioner{Client: s.client}
 	o := s.options
-	s.kubelet = kubelet.New(s.client, kubelet.Options{Step: o.Step, Backoff: o.Backoff, Termination: o.Termination, ProgressInterval: o.ProgressInterval, IdleTimeout: o.IdleTimeout, Dir: o.Dir})
+	s.kubelet = kubelet.New(s.client, kubelet.Options{Step: o.Step, Backoff: o.Backoff, Termination: o.Termination, ProgressInterval: o.ProgressInterval, IdleTimeout: o.IdleTimeout, Dir: o.Dir, Amazon: o.Amazon})
 	s.live, s.cached = mgr.GetAPIReader(), mgr.GetClient()
 	if err := s.watch(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("CDI simulator: %w", err)

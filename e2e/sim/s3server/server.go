@@ -82,10 +82,11 @@ func (s *Server) Put(bucket, key string, content []byte) error {
 	return nil
 }
 
+// Root is what the URL of every object begins with.
+func (s *Server) Root() string { return "http://" + s.listener.Addr().String() + "/" }
+
 // URL of an object, path style.
-func (s *Server) URL(bucket, key string) string {
-	return "http://" + s.listener.Addr().String() + "/" + bucket + "/" + key
-}
+func (s *Server) URL(bucket, key string) string { return s.Root() + bucket + "/" + key }
 
 // Keys are the access key and the secret key that the server accepts.
 func (s *Server) Keys() (accessKey, secretKey string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -18,11 +19,22 @@ import (
 	"github.com/pelotech/open-terrain/e2e/sim/cdi/objects"
 )
 
+// amazon is the beginning of the URL of an object in Amazon's S3.
+var amazon = regexp.MustCompile(`^https://s3\.([a-z0-9-]+\.)?amazonaws\.com/`)
+
+// located is where the image comes from: nothing simulated goes to Amazon.
+func (k *Kubelet) located(url string) string {
+	if k.options.Amazon == "" {
+		return url
+	}
+	return amazon.ReplaceAllLiteralString(url, k.options.Amazon)
+}
+
 // request collects what the container gets from its environment and volumes. It waits, as a kubelet does, for a
 // ConfigMap and a Secret that do not exist yet.
 func (k *Kubelet) request(ctx context.Context, r *Run) (importer.Request, error) {
 	s := r.Source
-	request := importer.Request{Source: s.Kind, URL: s.URL, Checksum: s.Checksum, Size: r.Size, Scratch: r.Scratch != nil, IdleTimeout: k.options.IdleTimeout}
+	request := importer.Request{Source: s.Kind, URL: k.located(s.URL), Checksum: s.Checksum, Size: r.Size, Scratch: r.Scratch != nil, IdleTimeout: k.options.IdleTimeout}
 	if s.CertConfigMap != "" {
 		var certs corev1.ConfigMap
 		err := k.await(ctx, &certs, &corev1.ConfigMapList{}, inNamespace(r, s.CertConfigMap), func(ok bool) (bool, error) {

@@ -29,6 +29,8 @@ var ErrKilled = errors.New("the pod has been deleted")
 type Options struct {
 	Step, Backoff, Termination, ProgressInterval, IdleTimeout time.Duration
 	Dir                                                       string
+	// Amazon is what stands in for Amazon's S3: scheme, host and a slash; empty for nothing.
+	Amazon string
 }
 
 // Kubelet runs importer pods.
