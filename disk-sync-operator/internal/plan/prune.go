@@ -18,6 +18,8 @@ func prune(s Snapshot, set Settings, now time.Time, d Decision) Decision {
 	case at.IsZero():
 	case now.Before(at):
 		d.WakeAt = earliest(d.WakeAt, at)
+	case s.Image.Status.ExpiresAt == nil || !s.Image.Status.ExpiresAt.Time.Equal(at):
+		d.WakeAt = now // it is told beforehand, however late
 	case d.Report.Held != "" || s.Clone != "" || s.SnapshotClone != "": // the end of the clone is an event
 	case set.DryRun || s.Image.Annotations[v1alpha1.AnnotationDryRun] == "true":
 		d.Report.WouldPrune = true

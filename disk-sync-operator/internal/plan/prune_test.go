@@ -88,6 +88,7 @@ func TestPrune(t *testing.T) {
 			for _, m := range c.mods {
 				m(w.image)
 			}
+			w.settle()
 			now := since.Add(c.after)
 			d := plan.Next(w.snapshot(), w.set, now)
 			assert.Equal(t, c.prune, d.Prune, "prune")
@@ -103,6 +104,37 @@ func TestPrune(t *testing.T) {
 			assert.Equal(t, c.wake, wake, "wake")
 		})
 	}
+}
+
+func TestNothingIsPrunedWhileItIsBeingCloned(t *testing.T) {
+	w := ready(t)
+	w.set.Policy.UnusedImageTTL = time.Hour
+	w.settle()
+	for name, clone := range map[string]mod{
+		"from the volume":        func(s *plan.Snapshot) { s.Clone = "lab/web" },
+		"from the snapshot":      func(s *plan.Snapshot) { s.SnapshotClone = "lab/web" },
+		"from a former snapshot": func(s *plan.Snapshot) { s.Others = []plan.Child{{Object: s.VolumeSnapshot, Clone: "lab/web"}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := w.snapshot()
+			clone(&s)
+			d := plan.Next(s, w.set, epoch.Add(2*time.Hour))
+			assert.False(t, d.Prune)
+			assert.Equal(t, epoch.Add(time.Hour), d.Report.ExpiresAt.UTC())
+		})
+	}
+}
+
+func TestAnExpiryThatIsOverAlreadyIsToldFirst(t *testing.T) {
+	w := ready(t)
+	w.settle()
+	w.set.Policy.UnusedImageTTL = time.Hour
+	w.now = epoch.Add(30 * time.Hour)
+	assert.False(t, plan.Next(w.snapshot(), w.set, w.now).Prune)
+	assert.True(t, w.reconcile())
+	assert.Equal(t, w.now, w.wakeAt, "at once")
+	assert.Equal(t, epoch.Add(time.Hour), w.image.Status.ExpiresAt.UTC())
+	assert.True(t, plan.Next(w.snapshot(), w.set, w.now).Prune)
 }
 
 // TestExpiryIsWrittenWithTheSuccess: it costs no write of its own, and no second look finds another time.
@@ -190,19 +222,4 @@ func TestADryRunTellsOnce(t *testing.T) {
 	assert.Equal(t, 1, told(), "it is another time")
 	w.image.Annotations = nil
 	assert.True(t, plan.Next(w.snapshot(), w.set, w.now).Prune)
-}
-
-func TestNothingIsPrunedThatIsBeingCloned(t *testing.T) {
-	w := ready(t)
-	w.set.Policy.UnusedImageTTL = time.Hour
-	for _, clone := range []func(*plan.Snapshot){
-		func(s *plan.Snapshot) { s.Clone = "vms/a" },
-		func(s *plan.Snapshot) { s.SnapshotClone = "vms/a" },
-	} {
-		s := w.snapshot()
-		clone(&s)
-		d := plan.Next(s, w.set, epoch.Add(2*time.Hour))
-		assert.False(t, d.Prune)
-		assert.False(t, d.Report.ExpiresAt.IsZero(), "it goes when the clone is done")
-	}
 }
