@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -78,12 +79,32 @@ func TestRights(t *testing.T) {
 		return c.Get(ctx, client.ObjectKeyFromObject(image), image) == nil && image.Status.Phase == otv1alpha1.PhaseSucceeded
 	}
 	assert.Eventually(t, succeeded, 30*time.Second, 50*time.Millisecond, "%+v", &image.Status)
+	usedAndPruned(t, c, image)
 
 	// The end of the leadership is part of what needs rights, too.
 	require.NoError(t, process.Terminate(20*time.Second))
 	for line := range strings.SplitSeq(log.String(), "\n") {
 		assert.NotContains(t, strings.ToLower(line), "forbidden")
 	}
+}
+
+// usedAndPruned takes the image through what follows a success: its finalizer comes and goes, and it is pruned.
+func usedAndPruned(t *testing.T, c client.Client, image *otv1alpha1.VMDiskImage) {
+	t.Helper()
+	key := client.ObjectKeyFromObject(image)
+	protected := func(want bool) func() bool {
+		return func() bool {
+			return c.Get(t.Context(), key, image) == nil && slices.Contains(image.Finalizers, otv1alpha1.FinalizerProtection) == want
+		}
+	}
+	require.NoError(t, claim(t, c, image, 1, "lab/web"))
+	require.Eventually(t, protected(true), 30*time.Second, 50*time.Millisecond)
+	require.NoError(t, claim(t, c, image, 0))
+	require.Eventually(t, protected(false), 30*time.Second, 50*time.Millisecond)
+	before := image.DeepCopy()
+	image.Spec.UnusedTTL = &metav1.Duration{Duration: time.Second}
+	require.NoError(t, c.Patch(t.Context(), image, client.MergeFrom(before)))
+	isGone(t, c, image)
 }
 
 // impersonating writes a kubeconfig for the operator's ServiceAccount.

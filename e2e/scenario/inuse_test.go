@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -36,12 +37,28 @@ func (w *world) tryClaim(image *v1alpha1.VMDiskImage, count int32, users ...stri
 // claim tries until nobody else writes the image at the same time.
 func (w *world) claim(t *testing.T, image *v1alpha1.VMDiskImage, count int32, users ...string) {
 	t.Helper()
+	if count > 0 {
+		w.released(t, image)
+	}
 	require.Eventually(t, func() bool {
 		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(image), image))
 		err := w.tryClaim(image, count, users...)
 		require.True(t, err == nil || apierrors.IsConflict(err), "%v", err)
 		return err == nil
 	}, w.patience, w.poll)
+}
+
+// released when the story is over: otherwise its namespace would wait for ever.
+func (w *world) released(t *testing.T, image *v1alpha1.VMDiskImage) {
+	t.Helper()
+	key := client.ObjectKeyFromObject(image)
+	t.Cleanup(func() {
+		assert.Eventually(t, func() bool {
+			current := &v1alpha1.VMDiskImage{}
+			err := w.client.Get(context.Background(), key, current)
+			return apierrors.IsNotFound(err) || err == nil && w.tryClaim(current, 0) == nil
+		}, w.patience, w.poll, "%s is released", key)
+	})
 }
 
 func isProtected(i *v1alpha1.VMDiskImage) bool {
@@ -297,6 +314,29 @@ func deletionIsHeld(t *testing.T, w *world) {
 	w.told(t, used, map[string]int{"Syncing": 1, "Succeeded": 1})
 }
 
+// namespaceGoesWhileUsed: its volumes and snapshots are gone at once, and cannot be made again; the image stays until it is
+// released, and keeps nobody from his turn.
+func namespaceGoesWhileUsed(t *testing.T, w *world) {
+	w.policy(t, map[string]string{policy.KeyConcurrency: "1", policy.KeyRetryLimit: "0"})
+	namespace := w.namespace(t)
+	used := w.create(t, w.image(namespace, "used"))
+	w.becomes(t, used, v1alpha1.PhaseSucceeded)
+	w.claim(t, used, 1, "lab/web")
+	w.protected(t, used)
+	require.NoError(t, w.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	w.withoutChildren(t, used)
+	w.await(t, used, "given up", func(i *v1alpha1.VMDiskImage) bool { return i.Status.Phase == v1alpha1.PhaseFailed })
+	assert.Contains(t, used.Status.Message, "is being terminated")
+	assert.Nil(t, used.DeletionTimestamp)
+	w.holdsNothing(t, used)
+	next := w.create(t, w.image(w.namespace(t), "next"))
+	w.becomes(t, next, v1alpha1.PhaseSucceeded)
+
+	w.claim(t, used, 0)
+	w.gone(t, used)
+	w.gone(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+}
+
 // withoutInUsePolicy takes the policy away for this story; the image is one that is in use.
 func (w *world) withoutInUsePolicy(t *testing.T, image *v1alpha1.VMDiskImage) {
 	t.Helper()
@@ -317,6 +357,7 @@ func claimBeforePrune(t *testing.T, w *world) {
 	held := w.parked(t, proxy)
 	assert.Equal(t, image.Name, held.Name)
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(image), image))
+	w.released(t, image)
 	require.NoError(t, w.tryClaim(image, 1, "lab/web"))
 	proxy.Release()
 	w.protected(t, image)

@@ -78,6 +78,7 @@ func TestStories(t *testing.T) {
 		{"a time to live in the policy is for all images but those that are pinned or controlled", expiryByPolicy},
 		{"an expiry outlives the operator", expiryOutlivesTheOperator},
 		{"the finalizer alone holds a deletion until the image is released", deletionIsHeld},
+		{"a namespace that waits for an image in use keeps nobody from his turn", namespaceGoesWhileUsed},
 		{"a claim that comes before the pruner's deletion wins", claimBeforePrune},
 		{"a claim that comes after the pruner's deletion is refused", pruneBeforeClaim},
 		{"what an entry of a DataSync leaves out comes from the policy, once", dataSyncDefaults},

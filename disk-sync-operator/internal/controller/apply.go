@@ -11,7 +11,6 @@ import (
 	"github.com/pelotech/open-terrain/disk-sync-operator/internal/desired"
 	"github.com/pelotech/open-terrain/disk-sync-operator/internal/plan"
 	"github.com/pelotech/open-terrain/disk-sync-operator/internal/status"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -179,11 +178,12 @@ func (r *Images) tellOfFence(image *v1alpha1.VMDiskImage, err error) {
 	}
 }
 
-// refusalOf is what the API server, a webhook or a quota has against a child; empty for trouble that passes.
+// refusalOf is what the API server, a webhook or a quota has against a child; empty for trouble that passes. A namespace that
+// is going does not: an image in use outlives its deletion for as long as it is used, and others wait for the slot.
 func refusalOf(err error) string {
 	var own *refused
 	switch {
-	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), isFenced(err):
+	case err == nil, isFenced(err):
 		return ""
 	case errorAs(err, &own):
 		return own.message

@@ -26,7 +26,7 @@ func TestARefusalIsWhatPatienceDoesNotCure(t *testing.T) {
 		"a value that is not valid": {apierrors.NewInvalid(schema.GroupKind{}, "x", nil), true},
 		"a name that is taken":      {&refused{"a DataVolume x exists"}, true},
 		"success":                   {nil, false},
-		"a namespace that is going": {terminating, false},
+		"a namespace that is going": {terminating, true},
 		"a slot that the API server does not see with us": {
 			apierrors.NewForbidden(dv, "x", errors.New("ValidatingAdmissionPolicy 'o-slot-fence' denied request: pelotech.ot/slot-fence: disk-sync-slot-0 is held by nobody, not by a/b/c")), false,
 		},
