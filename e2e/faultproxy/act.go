@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -17,6 +18,11 @@ const retryAfterSeconds = 1
 // act does to one write what the rule says; a nil rule passes it on.
 func (p *Proxy) act(w http.ResponseWriter, r *http.Request, request Request, rule *Rule) {
 	if rule == nil {
+		p.pass(w, r, request)
+		return
+	}
+	if rule.When == Stale || rule.When == Relist {
+		p.hush(*rule)
 		p.pass(w, r, request)
 		return
 	}
@@ -83,9 +89,13 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, request Request, 
 	}
 	resource := schema.GroupResource{Group: request.Group, Resource: request.Resource}
 	status := apierrors.NewGenericServerResponse(code, r.Method, resource, request.Name, "injected by the fault proxy", retryAfter, false).Status()
+	writeStatus(w, status)
+}
+
+func writeStatus(w http.ResponseWriter, status metav1.Status) {
 	status.Kind, status.APIVersion = "Status", "v1"
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
+	w.WriteHeader(int(status.Code))
 	_ = json.NewEncoder(w).Encode(status) // the operator may have gone
 }
 

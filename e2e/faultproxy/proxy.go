@@ -56,6 +56,9 @@ type Proxy struct {
 	matched  []int // how often each rule has matched
 	held     []Request
 	changed  chan struct{} // closed and replaced when held changes
+	underWay int           // counted writes without an answer
+	struck   time.Time     // when a rule last struck
+	news     map[string]*news
 }
 
 // Start listens on a free port of the loopback interface.
@@ -79,7 +82,7 @@ func Start(options Options) (*Proxy, error) {
 	p := &Proxy{
 		options: options, forward: forward, address: listener.Addr().String(),
 		closed: make(chan struct{}), released: make(chan struct{}), severed: make(chan struct{}),
-		changed: make(chan struct{}), matched: make([]int, len(options.Rules)),
+		changed: make(chan struct{}), matched: make([]int, len(options.Rules)), news: map[string]*news{},
 	}
 	p.server = &http.Server{
 		Handler: p, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute,
@@ -143,7 +146,20 @@ func (p *Proxy) Rearm(rules []Rule) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.options.Rules, p.matched, p.requests = rules, make([]int, len(rules)), nil
+	p.speakAgain()
 	return nil
+}
+
+// Resting says that no counted write waits for its answer, that no watch is held, and that no rule has struck for a while.
+func (p *Proxy) Resting(since time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.news {
+		if n.held != nil {
+			return false
+		}
+	}
+	return p.underWay == 0 && time.Since(p.struck) > since
 }
 
 // Requests returns the counted writes so far: that of number n is at n-1.
@@ -195,7 +211,11 @@ func (p *Proxy) Close() error {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.silenceIfSevered(r)
 	request, ok := parse(r.Method, r.URL.Path)
-	if !ok || request.Verb == "" {
+	switch {
+	case ok && isWatch(r):
+		p.watch(w, r, request)
+		return
+	case !ok || request.Verb == "":
 		p.forward.ServeHTTP(w, r)
 		return
 	}
@@ -204,11 +224,22 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cut()
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	name, uid := about(body)
 	if request.Name == "" && request.Verb == "create" {
-		request.Name = nameOf(body)
+		request.Name = name
 	}
+	request.UID = uid
 	request, rule := p.admit(request)
+	defer p.done(request)
 	p.act(w, r, request, rule)
+}
+
+func (p *Proxy) done(request Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if request.N != 0 {
+		p.underWay--
+	}
 }
 
 // admit counts and records a write, and chooses the rule that strikes.
@@ -226,11 +257,12 @@ func (p *Proxy) admit(request Request) (Request, *Rule) {
 			continue
 		}
 		p.matched[i]++
-		if striking == nil && (rule.Nth == 0 || rule.Nth == p.matched[i]) {
-			striking, request.Rule = rule, i
+		if striking == nil && rule.strikes(p.matched[i]) {
+			striking, request.Rule, p.struck = rule, i, time.Now()
 		}
 	}
 	if counted {
+		p.underWay++
 		p.requests = append(p.requests, request)
 	}
 	return request, striking

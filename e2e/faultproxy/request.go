@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -22,6 +23,8 @@ type Request struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
+	// UID that the request insists on: the precondition of a delete, or the one in the object. Empty: any object.
+	UID types.UID `json:"uid,omitempty"`
 	// Code of the answer that the operator got: 0 while there is none, and when the connection was cut.
 	Code int `json:"code"`
 	// Applied tells that the API server answered with success, whatever the operator was told.
@@ -76,18 +79,30 @@ func verb(method, name string) string {
 	}
 }
 
-// nameOf finds the name in the body of a create, whose path has none. Built-in kinds come as protobuf.
-func nameOf(body []byte) string {
-	var partial metav1.PartialObjectMetadata
+// about finds the name in the body of a create, whose path has none, and the UID that a write insists on. Built-in kinds
+// come as protobuf.
+func about(body []byte) (string, types.UID) {
+	var partial struct {
+		Metadata      metav1.ObjectMeta    `json:"metadata"`
+		Preconditions metav1.Preconditions `json:"preconditions"`
+	}
 	if err := json.Unmarshal(body, &partial); err == nil {
-		return partial.Name
+		if uid := partial.Preconditions.UID; uid != nil {
+			return "", *uid
+		}
+		return partial.Metadata.Name, partial.Metadata.UID
 	}
 	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	if object, ok := decoded.(client.Object); ok {
-		return object.GetName()
+	switch object := decoded.(type) {
+	case *metav1.DeleteOptions:
+		if object.Preconditions != nil && object.Preconditions.UID != nil {
+			return "", *object.Preconditions.UID
+		}
+	case client.Object:
+		return object.GetName(), object.GetUID()
 	}
-	return ""
+	return "", ""
 }

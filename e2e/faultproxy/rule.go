@@ -21,6 +21,10 @@ const (
 	Hold When = "hold"
 	// Slow only delays.
 	Slow When = "slow"
+	// Stale lets the write pass; from it on the watches of Rule.Watch say nothing for Delay.
+	Stale When = "stale"
+	// Relist is Stale, but then the watches end, and what happened meanwhile shows in a new list only.
+	Relist When = "relist"
 )
 
 // Rule is one fault. Empty match fields match every write that is counted; a write that is not counted, such as the
@@ -36,11 +40,15 @@ type Rule struct {
 	Name string `json:"name,omitempty"`
 	// Nth strikes at the n-th match only, from 1; 0 at each.
 	Nth int `json:"nth,omitempty"`
+	// Times is how many matches in a row are struck, from the n-th on; 0 means one. It has no meaning without Nth.
+	Times int `json:"times,omitempty"`
 	// When the rule strikes.
 	When When `json:"when"`
+	// Watch is the resource that stale and relist are about.
+	Watch string `json:"watch,omitempty"`
 	// Code that the operator gets from before and after: 409, 429, 500, 503; 0 cuts the connection.
 	Code int `json:"code,omitempty"`
-	// Delay before anything else happens.
+	// Delay before anything else happens; how long watches are held with stale and relist.
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
@@ -54,10 +62,19 @@ func (r Rule) validate() error {
 		if r.Code != 0 {
 			return fmt.Errorf("code %d has no meaning with %q", r.Code, r.When)
 		}
+	case Stale, Relist:
+		if r.Watch == "" || r.Code != 0 {
+			return fmt.Errorf("%q needs the resource whose watches it is about, and no code", r.When)
+		}
 	default:
-		return fmt.Errorf("when %q is not before, after, sever, sever-before, hold or slow", r.When)
+		return fmt.Errorf("when %q is not before, after, sever, sever-before, hold, slow, stale or relist", r.When)
 	}
 	return nil
+}
+
+// strikes says that the match of that number, from 1, is one of those that the rule is meant for.
+func (r Rule) strikes(match int) bool {
+	return r.Nth == 0 || match >= r.Nth && match < r.Nth+max(1, r.Times)
 }
 
 func (r Rule) matches(q Request) bool {

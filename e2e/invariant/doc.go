@@ -57,7 +57,7 @@ type Check func(Settings, []history.Event) []Violation
 
 // Safety are the checks that hold at every revision of any history.
 func Safety() []Check {
-	return []Check{Limit, Order, Starvation, Attempts, Backoff, Truth}
+	return []Check{Limit, Order, Starvation, Attempts, Backoff, Truth, InUse, Foreign}
 }
 
 // All runs the checks of Safety, and those of a history that has come to its end.

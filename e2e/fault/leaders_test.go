@@ -1,4 +1,4 @@
-package campaign
+package fault
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"time"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/e2e/fault/lab"
 	"github.com/pelotech/open-terrain/e2e/history"
-	"github.com/pelotech/open-terrain/e2e/invariant/lab"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"

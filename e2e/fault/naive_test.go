@@ -1,12 +1,12 @@
-package campaign
+package fault
 
 import (
 	"context"
 	"testing"
 	"time"
 
+	"github.com/pelotech/open-terrain/e2e/fault/lab"
 	"github.com/pelotech/open-terrain/e2e/invariant"
-	"github.com/pelotech/open-terrain/e2e/invariant/lab"
 	"github.com/pelotech/open-terrain/e2e/invariant/naive"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

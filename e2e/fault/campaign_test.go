@@ -1,22 +1,35 @@
-package campaign
+package fault
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pelotech/open-terrain/e2e/fault/lab"
 	"github.com/pelotech/open-terrain/e2e/invariant"
-	"github.com/pelotech/open-terrain/e2e/invariant/lab"
 	"github.com/stretchr/testify/require"
 	"k8s.io/utils/ptr"
 )
 
-// TestImports runs what needs pods and downloads, in one world.
+// TestImports has one write of an image's life go wrong, with pods and downloads: the operator is killed before or after it,
+// its answer is lost, the API server refuses it, the connection hangs.
 func TestImports(t *testing.T) {
-	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.Policy(), Settings: lab.Settings()})
-	t.Run("one fault", func(t *testing.T) { oneFault(t, w) })
+	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.BasePolicy(), Settings: lab.Settings()})
+	tell(t, w, lab.Imports(), lab.Single)
+}
+
+// TestStories does the same, and more, to the stories of all that users do, with imports that are played at once.
+func TestStories(t *testing.T) {
+	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(50 * time.Millisecond), Policy: lab.BasePolicy(), Settings: lab.Settings()})
+	tell(t, w, slices.Concat(lab.Lives(), lab.Deletions()), lab.Single, lab.Watches, lab.Double)
+}
+
+// TestLeaders has several processes that each believe to be the leader.
+func TestLeaders(t *testing.T) {
+	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.BasePolicy(), Settings: lab.Settings()})
 	t.Run("two leaders", func(t *testing.T) { twoLeaders(t, w) })
 	t.Run("a leader that is paused", func(t *testing.T) { pausedLeader(t, w) })
 	t.Run("a write that comes late", func(t *testing.T) { lateWrites(t, w) })

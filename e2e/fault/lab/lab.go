@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
-	"sort"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,7 +21,6 @@ import (
 	"github.com/pelotech/open-terrain/e2e/invariant"
 	"github.com/pelotech/open-terrain/e2e/sim"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi"
-	"github.com/pelotech/open-terrain/e2e/sim/snapshotter"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -61,6 +58,8 @@ type World struct {
 
 	operator string
 	lives    atomic.Int32
+	policy   []history.Event // the last one before policyAt, for views
+	policyAt int
 }
 
 // Start brings up a world that ends with the test.
@@ -97,7 +96,6 @@ func Start(t *testing.T, o Options) *World {
 // logDir keeps the logs of a test that asks for it by OT_LOGS.
 func logDir(t *testing.T) string {
 	t.Helper()
-	t.Helper()
 	root := os.Getenv("OT_LOGS")
 	if root == "" {
 		return ""
@@ -110,10 +108,11 @@ func logDir(t *testing.T) string {
 func simOptions(o Options) sim.Options {
 	var s sim.Options
 	s.CDI.Behaviour = o.Behaviour
+	s.Snapshotter.Behaviour = snapshots
 	s.CDI.ProgressInterval = 50 * time.Millisecond
 	if o.Instant != nil {
 		s.CDI.Instant = &cdi.Instant{Duration: *o.Instant}
-		s.Snapshotter = snapshotter.Options{Instant: true}
+		s.Snapshotter.Instant = true
 	}
 	return s
 }
@@ -167,21 +166,7 @@ func (w *World) Settle(ctx context.Context) error {
 	}
 }
 
-func (w *World) unsettled() string {
-	events := w.Recorder.All()
-	for _, e := range slices.Backward(events) {
-		if time.Since(e.Seen) > settled {
-			break
-		}
-		if busy := invariant.Quiet(w.Settings, []history.Event{e}); len(busy) > 0 {
-			return invariant.Line(e)
-		}
-	}
-	if left := invariant.NoLoss(w.Settings, events); len(left) > 0 {
-		return left[0].Text
-	}
-	return ""
-}
+func (w *World) unsettled() string { return unsettled(w.Settings, w.Recorder.All()) }
 
 // excerpt is how many lines of history are shown before a violation.
 const excerpt = 40
@@ -193,22 +178,13 @@ func (w *World) Check(after int64, checks ...invariant.Check) error {
 	if checks == nil {
 		checks = []invariant.Check{invariant.All}
 	}
-	var broken []invariant.Violation
+	var late []invariant.Violation
 	for _, check := range checks {
 		for _, v := range check(w.Settings, events) {
 			if v.Event.Revision > after {
-				broken = append(broken, v)
+				late = append(late, v)
 			}
 		}
 	}
-	if len(broken) == 0 {
-		return nil
-	}
-	sort.SliceStable(broken, func(i, j int) bool { return broken[i].Event.Revision < broken[j].Event.Revision })
-	begin := sort.Search(len(events), func(i int) bool { return events[i].Revision > after })
-	var text strings.Builder
-	for _, v := range broken[:min(len(broken), 10)] {
-		fmt.Fprintln(&text, v)
-	}
-	return fmt.Errorf("%d violations:\n%s%s", len(broken), text.String(), invariant.Excerpt(events[begin:], broken[0], excerpt))
+	return broken(events[indexAfter(events, after):], late)
 }

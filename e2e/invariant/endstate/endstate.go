@@ -1,0 +1,142 @@
+// Package endstate compares how two histories end: what exists, and how much of each kind was made and deleted on the way
+// (I13). What must differ from one telling to the next is masked: UIDs, times, versions, tickets, the numbers of slots,
+// namespaces, and the hashes of revisions, which become r1, r2 in the order in which status told of them.
+package endstate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/e2e/history"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// State is the end of a history.
+type State struct {
+	// Objects are the masked ones that exist, by their masked key.
+	Objects map[string]string
+	// Made and Gone count the objects of a resource that were created and deleted.
+	Made, Gone map[string]int
+}
+
+// counted are the resources whose creations and deletions must be those of the reference. There are no known extras:
+// names are derived from what is wanted, so that whoever tries again finds what he made before.
+var counted = []string{"vmdiskimages", "datasyncs", "datavolumes", "persistentvolumeclaims", "volumesnapshots", "volumesnapshotcontents"}
+
+// Of is the state at the end of events.
+func Of(events []history.Event) State {
+	return of(events, strict(events))
+}
+
+// Plain is the state at the end of events without how it came about: no counts, and nothing that tells of attempts,
+// losses and former revisions. The revision that an image's spec asks for is called "current".
+func Plain(events []history.Event) State {
+	s := of(events, plain(events))
+	s.Made, s.Gone = nil, nil
+	return s
+}
+
+func of(events []history.Event, m mask) State {
+	s := State{Objects: map[string]string{}, Made: map[string]int{}, Gone: map[string]int{}}
+	objects := map[history.Key]client.Object{}
+	for _, e := range events {
+		if !slices.Contains(counted, e.Resource) || CDIs(e.Key) {
+			if e.Resource == "leases" {
+				objects[e.Key] = e.Object
+			}
+			continue
+		}
+		switch {
+		case e.Deleted:
+			s.Gone[e.Resource]++
+			delete(objects, e.Key)
+			continue
+		case e.Created():
+			s.Made[e.Resource]++
+		}
+		objects[e.Key] = e.Object
+	}
+	for key, object := range objects {
+		if text := m.text(object); text != "" {
+			s.Objects[m.names(key.Resource+" "+key.Name)] += text
+		}
+	}
+	return s
+}
+
+// CDIs says that an object is CDI's own business: how it fills a claim is not what is compared.
+func CDIs(key history.Key) bool {
+	return key.Resource == "persistentvolumeclaims" && strings.HasPrefix(key.Name, "prime-")
+}
+
+// Diff says what is different from a reference, one line each; nothing when they are the same.
+func (s State) Diff(reference State) []string {
+	var lines []string
+	for _, key := range union(s.Objects, reference.Objects) {
+		is, there := s.Objects[key]
+		was, expected := reference.Objects[key]
+		switch {
+		case !there:
+			lines = append(lines, "missing: "+key)
+		case !expected:
+			lines = append(lines, "too much: "+key+"\n"+is)
+		case is != was:
+			lines = append(lines, "different: "+key+"\n"+difference(is, was))
+		}
+	}
+	lines = append(lines, counts("created", s.Made, reference.Made)...)
+	return append(lines, counts("deleted", s.Gone, reference.Gone)...)
+}
+
+func counts(what string, is, was map[string]int) []string {
+	var lines []string
+	for _, resource := range union(is, was) {
+		if is[resource] != was[resource] {
+			lines = append(lines, fmt.Sprintf("%d %s were %s, and %d in the reference", is[resource], resource, what, was[resource]))
+		}
+	}
+	return lines
+}
+
+func union[V any](a, b map[string]V) []string {
+	keys := slices.Collect(maps.Keys(a))
+	for key := range b {
+		if _, both := a[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// difference shows the lines that only one of two texts has.
+func difference(is, was string) string {
+	var text strings.Builder
+	a, b := strings.Split(is, "\n"), strings.Split(was, "\n")
+	for _, line := range a {
+		if !slices.Contains(b, line) {
+			fmt.Fprintln(&text, "  is  "+line)
+		}
+	}
+	for _, line := range b {
+		if !slices.Contains(a, line) {
+			fmt.Fprintln(&text, "  was "+line)
+		}
+	}
+	return text.String()
+}
+
+// revisions that images' statuses told of, in that order.
+func revisions(events []history.Event) []string {
+	var seen []string
+	for _, e := range events {
+		image, ok := history.As[*otv1alpha1.VMDiskImage](e)
+		if ok && image.Status.Revision != "" && !slices.Contains(seen, image.Status.Revision) {
+			seen = append(seen, image.Status.Revision)
+		}
+	}
+	return seen
+}
