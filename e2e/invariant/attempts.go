@@ -21,6 +21,7 @@ func Attempts(s Settings, events []history.Event) []Violation {
 	replay(s, events, func(st *state, e history.Event) {
 		if image, ok := history.As[*otv1alpha1.VMDiskImage](e); ok {
 			counted(f, image, e)
+			anew(counts, image, e)
 			return
 		}
 		dv, _ := history.As[*cdiv1.DataVolume](e)
@@ -46,11 +47,22 @@ func counted(f *found, image *otv1alpha1.VMDiskImage, e history.Event) {
 	}
 }
 
+// anew begins to count again when status is about another revision: also one that it was about before.
+func anew(counts map[download]int, image *otv1alpha1.VMDiskImage, e history.Event) {
+	before, _ := history.PrevAs[*otv1alpha1.VMDiskImage](e)
+	if before != nil && before.Status.Revision != image.Status.Revision {
+		delete(counts, download{image.UID, otv1alpha1.ChildName(image.Name, image.Status.Revision)})
+	}
+}
+
 // AttemptsInStatus is I4 at the end: status.attempts is the number of DataVolumes that there were for the revision.
 // It does not hold where the API server refused to create one, or a slot was taken away.
 func AttemptsInStatus(s Settings, events []history.Event) []Violation {
 	f, counts := &found{invariant: "I4"}, map[download]int{}
 	st := replay(s, events, func(_ *state, e history.Event) {
+		if image, ok := history.As[*otv1alpha1.VMDiskImage](e); ok {
+			anew(counts, image, e)
+		}
 		if dv, ok := history.As[*cdiv1.DataVolume](e); ok && e.Created() && ownerOf(dv) != "" {
 			counts[download{ownerOf(dv), dv.Name}]++
 		}

@@ -6,8 +6,12 @@
 //	I3  NoLoss    every image ends Succeeded or Failed, no slot stays held; Starvation: no slot is free beside a waiting image
 //	I4  Attempts  at most retryLimit+1 DataVolumes for a revision, and status.attempts counts them
 //	I5  Backoff   the wait before a retry, and never two DataVolumes of an image at once
+//	I6  InUse     while virtual machines use an image, neither it nor what its artifact names goes
+//	I8  NoOrphans nothing is left of images that are gone
+//	I9  HandsOff  nothing is written or deleted that no image controls; Foreign: and nothing bears the operator's mark
 //	I10 Truth     status says what is so
 //	I12 Quiet     nothing is written when nothing is left to do
+//	I13           the end is that of the same story without faults: see the package endstate
 //
 // An active download is a DataVolume that a VMDiskImage controls, that exists (also while it is being deleted: its
 // importer may still run), and that has not Succeeded.
@@ -63,7 +67,7 @@ func Safety() []Check {
 // All runs the checks of Safety, and those of a history that has come to its end.
 func All(s Settings, events []history.Event) []Violation {
 	var found []Violation
-	for _, check := range append(Safety(), NoLoss, AttemptsInStatus) {
+	for _, check := range append(Safety(), NoLoss, AttemptsInStatus, ReadyAtEnd) {
 		found = append(found, check(s, events)...)
 	}
 	return found

@@ -20,7 +20,7 @@ func NoLoss(s Settings, events []history.Event) []Violation {
 	for slot, holder := range st.slots {
 		f.add(last(events), "%s is held by %s at the end", slot, holder)
 	}
-	for _, dv := range st.active("") {
+	for _, dv := range st.unfinished("") {
 		f.add(last(events), "the DataVolume %s/%s is %q at the end", dv.Namespace, dv.Name, dv.Status.Phase)
 	}
 	return f.list

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type state struct {
 	namespace string
 	images    map[types.UID]*otv1alpha1.VMDiskImage
 	volumes   map[types.UID]*cdiv1.DataVolume
+	complete  map[types.UID]bool // DataVolumes that have Succeeded, even if CDI imports into them again
 	claims    map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	snapshots map[types.NamespacedName]*snapshotv1.VolumeSnapshot
 	contents  map[string]*snapshotv1.VolumeSnapshotContent
@@ -41,6 +43,7 @@ func replay(s Settings, events []history.Event, look func(*state, history.Event)
 		namespace: s.Namespace,
 		images:    map[types.UID]*otv1alpha1.VMDiskImage{},
 		volumes:   map[types.UID]*cdiv1.DataVolume{},
+		complete:  map[types.UID]bool{},
 		claims:    map[types.NamespacedName]*corev1.PersistentVolumeClaim{},
 		snapshots: map[types.NamespacedName]*snapshotv1.VolumeSnapshot{},
 		contents:  map[string]*snapshotv1.VolumeSnapshotContent{},
@@ -60,6 +63,7 @@ func (st *state) apply(e history.Event) {
 		keep(st.images, o.UID, o, e.Deleted)
 	case *cdiv1.DataVolume:
 		keep(st.volumes, o.UID, o, e.Deleted)
+		st.complete[o.UID] = st.complete[o.UID] || o.Status.Phase == cdiv1.Succeeded
 	case *corev1.PersistentVolumeClaim:
 		keep(st.claims, e.NamespacedName(), o, e.Deleted)
 	case *snapshotv1.VolumeSnapshot:
@@ -155,8 +159,14 @@ func ownerOf(object metav1.Object) types.UID {
 	return ""
 }
 
-// active lists the downloads: of one image, or of all when the UID is empty.
+// active lists the downloads: of one image, or of all when the UID is empty. One that CDI does once more, because somebody
+// has deleted the claim of a volume that was complete, is none of the operator's: it asks nobody for a slot.
 func (st *state) active(image types.UID) []*cdiv1.DataVolume {
+	return slices.DeleteFunc(st.unfinished(image), func(dv *cdiv1.DataVolume) bool { return st.complete[dv.UID] })
+}
+
+// unfinished lists the DataVolumes of images that have not Succeeded.
+func (st *state) unfinished(image types.UID) []*cdiv1.DataVolume {
 	var list []*cdiv1.DataVolume
 	for _, dv := range st.volumes {
 		owner := ownerOf(dv)

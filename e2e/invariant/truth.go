@@ -18,11 +18,13 @@ import (
 // graph are the ways from phase to phase within a revision. A new revision may begin with Queued, or with Syncing when
 // there is a slot at once.
 var graph = map[otv1alpha1.Phase][]otv1alpha1.Phase{
-	"":                           {otv1alpha1.PhaseQueued, otv1alpha1.PhaseSyncing},
-	otv1alpha1.PhaseQueued:       {otv1alpha1.PhaseSyncing, otv1alpha1.PhaseFailed},
+	"": {otv1alpha1.PhaseQueued, otv1alpha1.PhaseSyncing},
+	// Succeeded without a download: the spec has gone back to what is there still.
+	otv1alpha1.PhaseQueued:       {otv1alpha1.PhaseSyncing, otv1alpha1.PhaseFailed, otv1alpha1.PhaseSucceeded},
 	otv1alpha1.PhaseSyncing:      {otv1alpha1.PhaseQueued, otv1alpha1.PhaseSnapshotting, otv1alpha1.PhaseFailed},
 	otv1alpha1.PhaseSnapshotting: {otv1alpha1.PhaseSucceeded, otv1alpha1.PhaseQueued, otv1alpha1.PhaseFailed},
-	otv1alpha1.PhaseSucceeded:    {},
+	// A lost snapshot is made again. A lost volume is a new revision.
+	otv1alpha1.PhaseSucceeded: {otv1alpha1.PhaseSnapshotting},
 	// Failed for want of a snapshot only: it may come after all, or its volume may be lost.
 	otv1alpha1.PhaseFailed: {otv1alpha1.PhaseSucceeded, otv1alpha1.PhaseQueued},
 }
@@ -100,11 +102,8 @@ func ready(f *found, st *state, e history.Event, image *otv1alpha1.VMDiskImage) 
 		return
 	}
 	name := types.NamespacedName{Namespace: image.Namespace, Name: artifact.DataVolume}
-	if !st.succeeded(name, image.UID) {
-		f.add(e, "it is ready, and its DataVolume %s has not Succeeded", name)
-	}
-	if claim := st.claims[name]; claim == nil || claim.Status.Phase != corev1.ClaimBound {
-		f.add(e, "it is ready, and its claim %s is not bound", name)
+	if name.Name != "" { // it is not kept
+		st.volumeIsThere(f, e, name, image.UID)
 	}
 	name.Name = artifact.Snapshot
 	snapshot := st.snapshots[name]
@@ -116,6 +115,28 @@ func ready(f *found, st *state, e history.Event, image *otv1alpha1.VMDiskImage) 
 	case !st.boundBothWays(snapshot):
 		f.add(e, "it is ready, and its snapshot %s is not bound both ways", name)
 	}
+}
+
+func (st *state) volumeIsThere(f *found, e history.Event, name types.NamespacedName, image types.UID) {
+	if !st.succeeded(name, image) {
+		f.add(e, "it is ready, and its DataVolume %s has not Succeeded", name)
+	}
+	if claim := st.claims[name]; claim == nil || claim.Status.Phase != corev1.ClaimBound {
+		f.add(e, "it is ready, and its claim %s is not bound", name)
+	}
+}
+
+// ReadyAtEnd is I10 of a history that has come to its end: whoever is Ready has what its artifact names, of whatever
+// revision.
+func ReadyAtEnd(s Settings, events []history.Event) []Violation {
+	f := &found{invariant: "I10"}
+	st := replay(s, events, func(*state, history.Event) {})
+	for _, image := range st.images {
+		if meta.IsStatusConditionTrue(image.Status.Conditions, otv1alpha1.ConditionReady) {
+			ready(f, st, last(events), image)
+		}
+	}
+	return f.list
 }
 
 func (st *state) succeeded(name types.NamespacedName, image types.UID) bool {

@@ -40,22 +40,30 @@ func (r *Images) remains(ctx context.Context, image *v1alpha1.VMDiskImage) (stri
 }
 
 // remainsOf says the same of an image that is gone, whose revision nobody knows any more. Its volume, if it was
-// complete, goes too: nobody will wait for a slot longer because of that.
+// complete, goes too: nobody will wait for a slot longer because of that. The label finds candidates, and ownership decides:
+// who puts our label on something of his own must not keep a slot from everybody.
 func (r *Images) remainsOf(ctx context.Context, namespace string, uid types.UID) (string, error) {
-	ours := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelImage: string(uid)}}
+	labelled := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelImage: string(uid)}}
 	volumes := &cdiv1.DataVolumeList{}
-	if err := r.live.List(ctx, volumes, ours...); err != nil {
+	if err := r.live.List(ctx, volumes, labelled...); err != nil {
 		return "", fmt.Errorf("list the DataVolumes of %s: %w", namespace, err)
 	}
-	if len(volumes.Items) > 0 {
-		return "DataVolume " + volumes.Items[0].Name, nil
+	others := map[types.UID]bool{}
+	for i := range volumes.Items {
+		if ownedBy(&volumes.Items[i], uid) {
+			return "DataVolume " + volumes.Items[i].Name, nil
+		}
+		others[volumes.Items[i].UID] = true
 	}
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.client.List(ctx, claims, ours...); err != nil {
+	if err := r.client.List(ctx, claims, labelled...); err != nil {
 		return "", fmt.Errorf("list the claims of %s: %w", namespace, err)
 	}
-	if len(claims.Items) > 0 {
-		return "claim " + claims.Items[0].Name, nil
+	for i := range claims.Items {
+		owner := metav1.GetControllerOf(&claims.Items[i])
+		if owner != nil && owner.Kind == "DataVolume" && !others[owner.UID] {
+			return "claim " + claims.Items[i].Name, nil
+		}
 	}
 	return r.straggler(ctx, namespace)
 }
