@@ -6,7 +6,7 @@ SHELL := /bin/bash
 # KUBECONFIG in the environment is the user's own cluster: only `make e2e` may look at it.
 unexport KUBECONFIG
 
-.PHONY: help generate fmt tidy lint fix lint-wall test test-race fuzz bench demo e2e charts images verify clean
+.PHONY: help generate fmt tidy lint fix lint-wall test test-race fuzz fault bench demo e2e charts images verify clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test-race: ## The tests of apis and of the operators with the race detector
 
 fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
 	scripts/fuzz.sh
+
+fault: ## Every fault at every write of every story: hours (OT_PLANS=N: N of each story; TEST_ARGS=... for go test)
+	scripts/fault.sh
 
 bench: ## Measure against the floor: a table, and e2e/bench/results.json (BENCH_ARGS=... for single rows)
 	scripts/with-assets.sh e2e go run ./cmd/bench $(BENCH_ARGS)

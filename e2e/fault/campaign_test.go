@@ -24,7 +24,7 @@ func TestImports(t *testing.T) {
 // TestStories does the same, and more, to the stories of all that users do, with imports that are played at once.
 func TestStories(t *testing.T) {
 	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(50 * time.Millisecond), Policy: lab.BasePolicy(), Settings: lab.Settings()})
-	tell(t, w, slices.Concat(lab.Lives(), lab.Deletions()), lab.Single, lab.Watches, lab.Double)
+	tell(t, w, slices.Concat(lab.Lives(), lab.Deletions()), lab.Single, lab.Double)
 }
 
 // TestLeaders has several processes that each believe to be the leader.

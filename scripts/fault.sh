@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Runs the fault campaign with every plan, or OT_PLANS of each story, and shows a table: scripts/fault.sh
+# TEST_ARGS goes to go test, as in TEST_ARGS='-run TestStories/update'. docs/testing.md has the other variables.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export OT_PLANS="${OT_PLANS:-all}" OT_TABLE
+OT_TABLE="$(mktemp)"
+trap 'rm -f "$OT_TABLE"' EXIT
+read -ra more <<<"${TEST_ARGS:-}"
+code=0
+scripts/with-assets.sh e2e go test ./fault -count=1 -v -timeout 12h "${more[@]}" || code=$?
+cat "$OT_TABLE"
+exit "$code"
