@@ -17,18 +17,21 @@ import (
 // TestImports has one write of an image's life go wrong, with pods and downloads: the operator is killed before or after it,
 // its answer is lost, the API server refuses it, the connection hangs.
 func TestImports(t *testing.T) {
+	t.Parallel()
 	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.BasePolicy(), Settings: lab.Settings()})
 	tell(t, w, lab.Imports(), lab.Single)
 }
 
 // TestStories does the same, and more, to the stories of all that users do, with imports that are played at once.
 func TestStories(t *testing.T) {
+	t.Parallel()
 	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(50 * time.Millisecond), Policy: lab.BasePolicy(), Settings: lab.Settings()})
 	tell(t, w, slices.Concat(lab.Lives(), lab.Deletions()), lab.Single, lab.Double)
 }
 
 // TestLeaders has several processes that each believe to be the leader.
 func TestLeaders(t *testing.T) {
+	t.Parallel()
 	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.BasePolicy(), Settings: lab.Settings()})
 	t.Run("two leaders", func(t *testing.T) { twoLeaders(t, w) })
 	t.Run("a leader that is paused", func(t *testing.T) { pausedLeader(t, w) })

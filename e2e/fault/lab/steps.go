@@ -147,3 +147,12 @@ func awaitVolume(image string) Step {
 		})
 	}}
 }
+
+// awaitSnapshot waits until there is a VolumeSnapshot of an image: status says Snapshotting before.
+func awaitSnapshot(image string) Step {
+	return Step{Name: "await the snapshot of " + image, Do: func(ctx context.Context, s *Scene) error {
+		return s.await(ctx, func(e history.Event) bool {
+			return e.Resource == "volumesnapshots" && e.Created() && metav1.GetControllerOf(e.Object) != nil
+		})
+	}}
+}

@@ -54,7 +54,7 @@ func Lives() []Story {
 			Name: "change-snapshotting", Ends: succeeded(image, 1),
 			Steps: []Step{
 				Create(image, nowhere+"old", func(i *otv1alpha1.VMDiskImage) { i.Spec.SnapshotClass = "missing" }),
-				AwaitPhase(image, otv1alpha1.PhaseSnapshotting),
+				awaitSnapshot(image),
 				Change(image, func(i *otv1alpha1.VMDiskImage) { i.Spec.SnapshotClass = "" }),
 			},
 		},

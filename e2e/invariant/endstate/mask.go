@@ -109,11 +109,28 @@ func (m mask) text(object client.Object) string {
 	}
 	sortConditions(raw)
 	m.conditions(raw)
-	text, err := yaml.Marshal(raw)
+	text, err := yaml.Marshal(m.within(raw)) // masked before: YAML puts what looks like a number into quotes
 	if err != nil {
 		return err.Error()
 	}
-	return m.names(string(text))
+	return string(text)
+}
+
+// within masks all strings of a value.
+func (m mask) within(value any) any {
+	switch v := value.(type) {
+	case string:
+		return m.names(v)
+	case []any:
+		for i := range v {
+			v[i] = m.within(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = m.within(v[key])
+		}
+	}
+	return value
 }
 
 // slot is told of when it is held. Slots are made as they are needed, so that one that is free is as good as none.
