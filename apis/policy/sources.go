@@ -44,8 +44,8 @@ func ParseSource(text string) (source Source, wrong string) {
 	if wrong != "" {
 		return Source{}, wrong
 	}
-	if last := len(at.path) - 1; last >= 0 && at.path[last] == "" {
-		at.path = at.path[:last] // a final slash: /labs/ is /labs
+	for len(at.path) > 0 && at.path[len(at.path)-1] == "" {
+		at.path = at.path[:len(at.path)-1] // a final slash: /labs/ is /labs
 	}
 	return Source{text: text, at: at}, ""
 }

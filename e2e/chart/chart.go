@@ -5,6 +5,7 @@ package chart
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,12 @@ const WithoutOperator = "operator.enabled=false"
 // WithImportOnce renders the MutatingAdmissionPolicy, which the chart leaves out where it cannot ask a cluster for
 // its APIs.
 const WithImportOnce = "importOnce.enabled=true"
+
+// AllowedSources is the value that lists the prefixes in the policy. It has to follow a value for the whole policy.
+func AllowedSources(prefixes ...string) (string, error) {
+	list, err := json.Marshal(prefixes)
+	return "policy.allowedSources=" + string(list), err
+}
 
 const (
 	fieldOwner    = "open-terrain-e2e"

@@ -39,6 +39,7 @@ func TestReadiness(t *testing.T) {
 	require.NoError(t, w.cluster.InstallCRDs(files...))
 	w.awaitReady(t)
 	w.startServers(t, "127.0.0.1")
+	w.policy(t, nil)
 	w.becomes(t, early, v1alpha1.PhaseSucceeded)
 	w.ready(t, w.image("default", "first"))
 }

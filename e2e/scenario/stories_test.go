@@ -82,6 +82,8 @@ func TestStories(t *testing.T) {
 		{"a claim that comes before the pruner's deletion wins", claimBeforePrune},
 		{"a claim that comes after the pruner's deletion is refused", pruneBeforeClaim},
 		{"what an entry of a DataSync leaves out comes from the policy, once", dataSyncDefaults},
+		{"a source that is not allowed costs nothing, and is fetched when the policy admits it", sourceNotAllowed},
+		{"a policy that is tightened stops who waits, and nobody who syncs", policyTightened},
 		{"a bad policy is named, and the last good one stays", badPolicy},
 		{"an operator that is killed has forgotten nothing when it is back", operatorKilled},
 		{"an operator that is stopped hands over at once", operatorStopped},

@@ -69,6 +69,8 @@ type world struct {
 	web, tls *imageserver.Server
 	bucket   *s3server.Server
 	registry *registryserver.Server
+	// simulated are those servers but tls, and the simulators.
+	simulated *sim.World
 }
 
 // newWorld brings up all of it, and takes it down when the test is over.
@@ -122,7 +124,7 @@ func (w *world) startServers(t *testing.T, address string) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, simulated.Close()) })
-	w.web, w.bucket, w.registry = simulated.Images, simulated.S3, simulated.Registry
+	w.simulated, w.web, w.bucket, w.registry = simulated, simulated.Images, simulated.S3, simulated.Registry
 	w.tls, err = imageserver.Start(imageserver.Options{Address: anyPort, TLS: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, w.tls.Close()) })
@@ -196,6 +198,7 @@ func sharedPolicy(w *world) map[string]string {
 		policy.KeyConcurrency: fmt.Sprint(w.slots), policy.KeyRetryLimit: "2", policy.KeyRetryBackoff: w.backoff.String(),
 		policy.KeyAttemptTimeout: "10m", policy.KeyStallTimeout: "5m",
 		policy.KeyDefaultDiskSize: defaultSize, policy.KeyDefaultSecretRef: defaultSecret,
+		policy.KeyAllowedSources: strings.Join(w.sources(), "\n"),
 	}
 }
 
@@ -210,6 +213,7 @@ func (w *world) policy(t *testing.T, data map[string]string) {
 		info := w.metric(c, "disksync_policy_info")
 		assert.Contains(c, info, label)
 		assert.Contains(c, info, fmt.Sprintf(`retry_limit="%s"`, whole[policy.KeyRetryLimit]))
+		assert.Contains(c, info, fmt.Sprintf(`retry_backoff="%s"`, whole[policy.KeyRetryBackoff]))
 		assert.Equal(c, "disksync_policy_valid 1", w.metric(c, "disksync_policy_valid"))
 	}, w.patience, w.poll)
 }

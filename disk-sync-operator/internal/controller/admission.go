@@ -47,6 +47,7 @@ type Admission struct {
 	tail     int64               // the highest resourceVersion that was seen of an image
 	limit    int                 // the limit of the last round
 	begun    bool                // the first round has woken every holder
+	judged   judgement           // which sources are admitted
 }
 
 // entry is what admission remembers of an image.
@@ -78,6 +79,9 @@ func (a *Admission) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		return reconcile.Result{}, err
 	}
 	a.wakeHolders()
+	if err := a.judge(ctx, p); err != nil {
+		return reconcile.Result{}, err
+	}
 	for {
 		s, ok := a.next(p.Concurrency)
 		if !ok {

@@ -86,6 +86,8 @@ func (m *metrics) transition(before, after *v1alpha1.VMDiskImage) {
 	result, reason := "", ""
 	failure := after.Status.LastFailure
 	switch {
+	case failure != nil && failure.Reason == v1alpha1.FailureSourceNotAllowed: // no attempt was made
+		return
 	case failure != nil && (before.Status.LastFailure == nil || *before.Status.LastFailure != *failure):
 		result, reason = resultFailed, string(failure.Reason)
 	case before.Status.Phase == v1alpha1.PhaseSyncing && after.Status.Phase == v1alpha1.PhaseSnapshotting:

@@ -20,6 +20,10 @@ import (
 // imageSeen takes in an image as it was watched.
 func (a *Admission) imageSeen(image *v1alpha1.VMDiskImage) {
 	ticket, waits := plan.Waiting(image)
+	if a.misjudged(image) {
+		waits = false
+		defer a.wake(client.ObjectKeyFromObject(image))
+	}
 	if a.note(image, ticket, waits) {
 		a.poke()
 	}

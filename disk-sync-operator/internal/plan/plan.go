@@ -10,6 +10,9 @@
 //	                     v
 //	                   Failed
 //
+// An image whose source the policy does not admit is Failed, too: instead of being Queued, and from there and from
+// BackingOff. It is Queued when the policy admits the source by then.
+//
 // The law of one attempt: the slot is held before Syncing is written, Syncing is written before the DataVolume is
 // created, a failure is written before the DataVolume is deleted, and the slot is given up only when the DataVolume
 // has Succeeded or is gone. So status is a record ahead of the deed: a Decision is carried out in the order status,
@@ -157,7 +160,7 @@ func Next(s Snapshot, set Settings, now time.Time) Decision {
 	if s.Image.DeletionTimestamp != nil {
 		return deleting(s, StageOf(&s.Image.Status))
 	}
-	return prune(s, set, now, relabel(s, serving(s, tidy(s, next(s, set, now)), now)))
+	return prune(s, set, now, relabel(s, serving(s, tidy(s, judged(s, set, next(s, set, now), now)), now)))
 }
 
 func next(s Snapshot, set Settings, now time.Time) Decision {

@@ -25,7 +25,7 @@ func EventOf(before, after *v1alpha1.VMDiskImageStatus) (Event, bool) {
 	switch {
 	case lost:
 		return Event{Warning: true, Reason: "Lost", Action: "Heal", Note: clip(lossNote(after))}, true
-	case after.Phase == v1alpha1.PhaseFailed && before.Phase != v1alpha1.PhaseFailed:
+	case after.Phase == v1alpha1.PhaseFailed && (before.Phase != v1alpha1.PhaseFailed || failed && sourceRefused(after)):
 		return Event{Warning: true, Reason: "Failed", Action: "Sync", Note: clip(after.Message)}, true
 	case failed:
 		return Event{Warning: true, Reason: "AttemptFailed", Action: "Sync", Note: clip(after.Message)}, true

@@ -30,6 +30,7 @@ func Of(image *v1alpha1.VMDiskImage, report plan.Report, maxAttempts int, now me
 		st.Artifact, st.CompletedAt = report.Artifact, new(report.Artifact.CompletedAt)
 	}
 	ended(&st, report, now)
+	readmitted(&st, report)
 	expires(&st, report)
 	if plan.StageOf(&image.Status) != report.Stage || changes(report) {
 		st.Message = message(&st, report, maxAttempts)
@@ -130,6 +131,9 @@ func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int
 		}
 		return "The snapshot is ready to be cloned"
 	case plan.Failed:
+		if sourceRefused(st) {
+			return sourceRefusedMessage(st)
+		}
 		return fmt.Sprintf("%s. Change the spec, or set the annotation %s to a new value, to try again",
 			attemptFailed(st, maxAttempts), v1alpha1.AnnotationSyncRequestedAt)
 	}

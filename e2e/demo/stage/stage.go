@@ -59,7 +59,7 @@ type Stage struct {
 // Start brings everything up, and returns when the operator is ready. The simulators end with ctx; the rest with Stop.
 func Start(ctx context.Context, o Options) (*Stage, error) {
 	s := &Stage{}
-	for _, step := range []func(context.Context, Options) error{s.startCluster, s.startServers, s.startSimulators, s.startOperator} {
+	for _, step := range []func(context.Context, Options) error{s.startServers, s.startCluster, s.startSimulators, s.startOperator} {
 		if err := step(ctx, o); err != nil {
 			return nil, errors.Join(err, s.Stop())
 		}
@@ -100,7 +100,11 @@ func (s *Stage) startCluster(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := chart.Install(ctx, c, chart.WithoutOperator, chart.WithImportOnce, o.Policy); err != nil {
+	sources, err := chart.AllowedSources(s.Images.URL("/"), s.Bucket.URL("", ""))
+	if err != nil {
+		return err
+	}
+	if err := chart.Install(ctx, c, chart.WithoutOperator, chart.WithImportOnce, o.Policy, sources); err != nil {
 		return err
 	}
 	// From the first revision on, so that the policy is in it.

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/apis/policy"
 	"github.com/pelotech/open-terrain/e2e/chart"
 	"github.com/pelotech/open-terrain/e2e/harness"
 	"github.com/pelotech/open-terrain/e2e/history"
@@ -117,12 +118,19 @@ func simOptions(o Options) sim.Options {
 	return s
 }
 
-// SetPolicy replaces the data of the policy's ConfigMap.
+// SetPolicy replaces the data of the policy's ConfigMap; the sources of the images are allowed beside it.
 func (w *World) SetPolicy(ctx context.Context, data map[string]string) error {
 	cm := &corev1.ConfigMap{}
 	key := types.NamespacedName{Namespace: w.Settings.Namespace, Name: otv1alpha1.PolicyConfigMapName}
 	if err := w.Client.Get(ctx, key, cm); err != nil {
 		return err
+	}
+	data = maps.Clone(data)
+	if data == nil {
+		data = map[string]string{}
+	}
+	if _, given := data[policy.KeyAllowedSources]; !given {
+		data[policy.KeyAllowedSources] = strings.Join(append(w.Sim.Sources(), "http://images.test/"), "\n")
 	}
 	if maps.Equal(cm.Data, data) {
 		return nil
