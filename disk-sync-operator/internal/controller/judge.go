@@ -28,15 +28,20 @@ func (a *Admission) judge(ctx context.Context, p policy.Policy) error {
 	if err := a.client.List(ctx, images, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the images for the new allowedSources: %w", err)
 	}
-	for i := range images.Items {
-		if a.knows(&images.Items[i]) {
-			a.imageSeen(&images.Items[i])
+	a.judgeAll(images.Items)
+	return nil
+}
+
+// judgeAll looks at every image.
+func (a *Admission) judgeAll(images []v1alpha1.VMDiskImage) {
+	for i := range images {
+		if a.knows(&images[i]) {
+			a.imageSeen(&images[i])
 		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.judged.whole = true
-	return nil
 }
 
 // adopt takes in the sources, so that every event from now on is judged by them, and says whether there is an image that

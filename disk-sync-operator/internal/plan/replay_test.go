@@ -320,4 +320,7 @@ var happenings = map[string]func(*world){
 	"without volume":   func(w *world) { w.volumes(v1alpha1.VolumeDeleteAfterSnapshot)() },
 	"with volume":      func(w *world) { w.volumes(v1alpha1.VolumeRetain)() },
 	"crash":            func(w *world) { w.seen = "" },
+
+	"the source is refused":  forbid,
+	"the source is admitted": permit,
 }

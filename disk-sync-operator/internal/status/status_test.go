@@ -33,8 +33,11 @@ func report(stage plan.Stage, mods ...func(*plan.Report)) plan.Report {
 	return r
 }
 
-func failure(r *plan.Report)  { r.Failure = wrong }
-func retry(r *plan.Report)    { r.Failure, r.RetryAt = wrong, now.Add(5*time.Minute) }
+func failure(r *plan.Report) { r.Failure = wrong }
+func retry(r *plan.Report)   { r.Failure, r.RetryAt = wrong, now.Add(5*time.Minute) }
+func refusal(r *plan.Report) {
+	r.Failure = &v1alpha1.Failure{Time: later, Reason: v1alpha1.FailureSourceNotAllowed, Message: "change spec.url"}
+}
 func artifact(r *plan.Report) { r.Artifact = ready }
 
 // of is the status after a row of reports.
@@ -76,6 +79,20 @@ func TestWords(t *testing.T) {
 			[]plan.Report{entered, report(plan.Syncing), report(plan.Failed, failure)}, v1alpha1.PhaseFailed,
 			"Attempt 1 of 3 failed: SourceNotFound: got 404. Change the spec, or set the annotation pelotech.ot/sync-requested-at to a new value, to try again",
 			[]string{"False SourceNotFound", "False SourceNotFound", "False NotSynced", "True SourceNotFound"},
+		},
+		"its source is refused": {
+			[]plan.Report{report(plan.Failed, refusal, func(r *plan.Report) { r.Attempt = 0 })}, v1alpha1.PhaseFailed,
+			"Nothing was downloaded: SourceNotAllowed: change spec.url",
+			[]string{"False SourceNotAllowed", "False SourceNotAllowed", "False NotSynced", "True SourceNotAllowed"},
+		},
+		"its source is refused after an attempt": {
+			[]plan.Report{entered, report(plan.Syncing), report(plan.BackingOff, retry), report(plan.Failed, refusal)}, v1alpha1.PhaseFailed,
+			"Nothing more is downloaded: SourceNotAllowed: change spec.url",
+			[]string{"False SourceNotAllowed", "False SourceNotAllowed", "False NotSynced", "True SourceNotAllowed"},
+		},
+		"its source is admitted after all": {
+			[]plan.Report{report(plan.Failed, refusal), entered}, v1alpha1.PhaseQueued, "Waiting for a slot; 2 were ahead when it was queued",
+			[]string{"False Queued", "False Queued", "False NotSynced", "False Progressing"},
 		},
 		"snapshotting": {
 			[]plan.Report{entered, report(plan.Syncing), report(plan.Snapshotting)}, v1alpha1.PhaseSnapshotting,
@@ -246,4 +263,21 @@ func TestConfigurationIsTheWholeStatusWithoutReferences(t *testing.T) {
 	want, err := json.Marshal(full)
 	require.NoError(t, err)
 	assert.JSONEq(t, string(want), string(raw))
+}
+
+func TestARefusedSourceIsTheEndAndNoAttempt(t *testing.T) {
+	for name, before := range map[string]*v1alpha1.VMDiskImage{
+		"of a new image":    apitest.Image("a"),
+		"of a failed image": of(report(plan.Syncing), report(plan.Failed, failure)),
+	} {
+		after := status.Of(before, report(plan.Failed, refusal), 3, later)
+		event, is := status.EventOf(&before.Status, &after)
+		assert.True(t, is, name)
+		assert.Equal(t, status.Event{Warning: true, Reason: "Failed", Action: "Sync", Note: after.Message}, event, name)
+	}
+	refused := of(report(plan.Failed, refusal))
+	assert.NotNil(t, refused.Status.CompletedAt)
+	admitted := status.Of(refused, report(plan.Queued, func(r *plan.Report) { r.Ticket = 9 }), 3, later)
+	assert.Nil(t, admitted.LastFailure)
+	assert.Nil(t, admitted.CompletedAt)
 }
