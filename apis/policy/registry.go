@@ -21,31 +21,28 @@ var (
 // imageLocation reads a reference as container tools do: host/name:tag@digest, and Docker Hub's without a host.
 func imageLocation(rest string) (at location, wrong string) {
 	const unclear = "is not a reference to a container image: write docker://host/name:tag"
-	name, sum, pinned := strings.Cut(rest, "@")
-	if pinned && !digest.MatchString(sum) {
-		return location{}, unclear
-	}
-	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
-		if !imageTag.MatchString(name[colon+1:]) {
-			return location{}, unclear
-		}
-		name = name[:colon]
-	}
-	host, path, found := strings.Cut(name, "/")
-	switch {
-	case found && namesHost(host):
-	case !found && namesHost(host):
-		return location{}, unclear // docker://quay.io is an image of Docker Hub, and nobody means that
-	default:
+	name, proper := bareName(rest)
+	host, path, _ := strings.Cut(name, "/")
+	if !namesHost(host) {
 		host, path = dockerHub, name
 	}
-	if !repository.MatchString(path) {
-		return location{}, unclear
+	if !proper || !repository.MatchString(path) {
+		return location{}, unclear // also docker://quay.io, an image of Docker Hub to some, and nobody means that
 	}
 	if at, wrong = registryLocation(host, path); at.host == dockerHub && len(at.path) == 1 {
 		at.path = []string{"library", path} // where Docker Hub keeps images without a folder
 	}
 	return at, wrong
+}
+
+// bareName takes tag and digest off a reference, and says whether they are such.
+func bareName(reference string) (name string, proper bool) {
+	name, sum, pinned := strings.Cut(reference, "@")
+	proper = !pinned || digest.MatchString(sum)
+	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
+		return name[:colon], proper && imageTag.MatchString(name[colon+1:])
+	}
+	return name, proper
 }
 
 // registryPrefix reads a prefix: the host of a registry, and folders or a name in it.
