@@ -21,7 +21,7 @@ func (w *world) sources() []string {
 	if w.simulated == nil {
 		return nil
 	}
-	return append(w.simulated.Sources(), w.tls.URL("/"))
+	return append(w.simulated.Sources(), w.tls.URL("/"), "https://s3.us-gov-west-1.amazonaws.com/") // of an example
 }
 
 // ledger notes who holds slots, from now to the end of the story.
