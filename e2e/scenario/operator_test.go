@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -118,6 +119,14 @@ func metricsAreThere(t *testing.T, w *world) {
 	assert.NotContains(t, all, namespace, "no label holds the name of an object")
 }
 
+// leads waits until the operator that runs is the leader.
+func (w *world) leads(t *testing.T) {
+	t.Helper()
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.Contains(c, w.metric(c, "leader_election_master_status"), " 1")
+	}, w.patience, w.poll)
+}
+
 // settledFor is how long nothing may happen.
 const settledFor = 10 * time.Second
 
@@ -170,9 +179,18 @@ func (w *world) versions(t *testing.T) map[string]string {
 	return versions
 }
 
+// versionsIn are those of one namespace.
+func (w *world) versionsIn(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	all := w.versions(t)
+	maps.DeleteFunc(all, func(name, _ string) bool { return !strings.HasPrefix(name, namespace+"/") })
+	return all
+}
+
 type auditLine struct {
 	Verb, UserAgent string
 	ObjectRef       struct{ Resource, Namespace, Name string }
+	ResponseStatus  struct{ Code int }
 }
 
 // audit lists the operator's requests so far; none on a cluster whose audit log is not ours.

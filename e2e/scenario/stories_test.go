@@ -65,6 +65,12 @@ func TestStories(t *testing.T) {
 				tell(t, w)
 			})
 		}
+		for name, tell := range changesAndLosses() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tell(t, w)
+			})
+		}
 	})
 	for _, s := range []struct {
 		name string
@@ -87,9 +93,45 @@ func TestStories(t *testing.T) {
 		{"a bad policy is named, and the last good one stays", badPolicy},
 		{"an operator that is killed has forgotten nothing when it is back", operatorKilled},
 		{"an operator that is stopped hands over at once", operatorStopped},
+		{"an update waits for its turn, and only the last one is downloaded", updateWaits},
+		{"what was lost while the operator was away is noticed when it is back", lostUnnoticed},
+		{"a volume that was deleted on purpose is not missed after a restart", volumeIsNotMissed},
+		{"an operator that starts writes nothing where nothing is to be done", everyEnd},
 		{"the metrics that are documented are there", metricsAreThere},
 		{"a settled system writes nothing but the leader's Lease", settled},
 	} {
 		t.Run(s.name, func(t *testing.T) { s.tell(t, w) })
+	}
+}
+
+// changesAndLosses are stories of an image's life after it has succeeded, side by side.
+func changesAndLosses() map[string]story {
+	return map[string]story{
+		"an update takes the artifact's place when it is ready":           updated,
+		"an update that fails leaves the artifact, and can be taken back": updateFails,
+		"an update that has failed is tried again on request":             updateRequested,
+		"two updates end with the second":                                 updatedTwice,
+		"an update that is taken back costs nothing":                      updatedBack,
+		"a lost snapshot is made again without a download":                snapshotDeleted,
+		"a lost content is made again without a download":                 contentDeleted,
+		"a lost volume is downloaded again, under another name":           volumeDeleted,
+		"a lost claim is downloaded once, whatever CDI does":              claimDeleted,
+		"a claim whose storage is gone is downloaded again":               claimLost,
+		"volume and snapshot that are lost together are made again":       bothDeleted,
+		"a snapshot lost during an update is not made again":              lostDuringUpdate,
+		"a volume lost during an update is not downloaded again":          volumeLostDuringUpdate,
+		"a lost snapshot that somebody holds is waited for":               heldSnapshot,
+		"a snapshot that is lost again and again is made again each time": deletedAgainAndAgain,
+		"a snapshot that is lost before it is ready is made again":        deletedAtOnce,
+		"a volume that is not needed goes, and is not missed":             volumeGoes,
+		"a lost snapshot without a volume costs a download":               snapshotLostWithoutVolume,
+		"another volumePolicy costs no download":                          volumePolicyChanges,
+		"an update without a volume leaves only its snapshot":             updatedWithoutVolume,
+		"a foreign claim of that name is left alone":                      foreignClaim,
+		"a foreign VolumeSnapshot of that name is left alone":             foreignSnapshot,
+		"foreign objects with our labels are left alone":                  ourLabels,
+		"an image created again has children of its own":                  recreated,
+		"children that were left behind are nobody's":                     orphaned,
+		"images of one name in two namespaces are two":                    namesakes,
 	}
 }

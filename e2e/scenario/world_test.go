@@ -30,7 +30,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const operatorName = "disk-sync-operator"
+const (
+	operatorName = "disk-sync-operator"
+	// slowClass is a class of snapshots that are not ready at once; on a control plane of our own only.
+	slowClass = "simulated-slow"
+)
 
 // pace is how fast a backend is.
 type pace struct {
@@ -71,6 +75,8 @@ type world struct {
 	registry *registryserver.Server
 	// simulated are those servers but tls, and the simulators.
 	simulated *sim.World
+	// behave is how the simulator of CDI treats single DataVolumes.
+	behave behaviours
 }
 
 // newWorld brings up all of it, and takes it down when the test is over.
@@ -115,6 +121,7 @@ func (w *world) startServers(t *testing.T, address string) {
 	simulated, err := sim.Start(context.Background(), w.cluster.Config, sim.Options{
 		CDI: cdi.Options{
 			Step: 20 * time.Millisecond, ProgressInterval: 200 * time.Millisecond, Termination: 50 * time.Millisecond, Dir: t.TempDir(), Workers: 16,
+			Behaviour: w.behave.of, Webhook: true,
 		},
 		Snapshotter: snapshotter.Options{ReadyAfter: 50 * time.Millisecond},
 		Images:      imageserver.Options{Address: anyPort},
@@ -125,23 +132,27 @@ func (w *world) startServers(t *testing.T, address string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, simulated.Close()) })
 	w.simulated, w.web, w.bucket, w.registry = simulated, simulated.Images, simulated.S3, simulated.Registry
+	w.behave.cdi = simulated.CDI
 	w.tls, err = imageserver.Start(imageserver.Options{Address: anyPort, TLS: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, w.tls.Close()) })
 	w.disk = diskimage.QCOW2(16<<20, w.payload, 1)
 	require.NoError(t, w.registry.PutDisk(t.Context(), "images/disk:v1", "disk/disk.qcow2", w.disk.Bytes))
 	if !w.real {
-		w.snapshotClass(t)
+		w.snapshotClasses(t)
 	}
 }
 
-// snapshotClass is the default one of the control plane of our own.
-func (w *world) snapshotClass(t *testing.T) {
+// snapshotClasses are the default one of the control plane of our own, and one that takes its time.
+func (w *world) snapshotClasses(t *testing.T) {
 	t.Helper()
-	require.NoError(t, w.client.Create(t.Context(), &snapshotv1.VolumeSnapshotClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "simulated", Annotations: map[string]string{"snapshot.storage.kubernetes.io/is-default-class": "true"}},
-		Driver:     "simulated", DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
-	}))
+	for _, class := range []*snapshotv1.VolumeSnapshotClass{
+		{ObjectMeta: metav1.ObjectMeta{Name: "simulated", Annotations: map[string]string{"snapshot.storage.kubernetes.io/is-default-class": "true"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: slowClass}, Parameters: map[string]string{snapshotter.ParameterReadyAfter: "1500ms"}},
+	} {
+		class.Driver, class.DeletionPolicy = "simulated", snapshotv1.VolumeSnapshotContentDelete
+		require.NoError(t, w.client.Create(t.Context(), class))
+	}
 }
 
 // operatorLog is the file OT_E2E_OPERATOR_LOG, or nowhere.

@@ -25,6 +25,8 @@ type Options struct {
 	Workers int
 	// Instant, when set, replaces imports: see Instant.
 	Instant *Instant
+	// Webhook refuses DataVolumes where a claim of that name is there already that is no DataVolume's.
+	Webhook bool
 	// Dir is where downloads go; empty means the system's temporary folder.
 	Dir string
 	// Amazon is what stands in for Amazon's S3, such as http://127.0.0.1:9000/; empty for nothing.

@@ -35,6 +35,7 @@ import (
 	"github.com/pelotech/open-terrain/e2e/sim/cdi/kubelet"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi/objects"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi/volumes"
+	"github.com/pelotech/open-terrain/e2e/sim/cdi/webhook"
 )
 
 // Simulator plays CDI. Make one with Start.
@@ -97,6 +98,11 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Simulato
 	}
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		return nil, fmt.Errorf("CDI simulator: %w", ctx.Err())
+	}
+	if s.options.Webhook {
+		if err := webhook.Start(ctx, s.client); err != nil {
+			return nil, fmt.Errorf("CDI simulator: %w", err)
+		}
 	}
 	return s, nil
 }
