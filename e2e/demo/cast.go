@@ -12,7 +12,7 @@ import (
 
 // manifests are what is applied, but for the addresses of the servers.
 //
-//go:embed manifests/*.yaml
+//go:embed manifests
 var manifests embed.FS
 
 // policy is the chart's value: a wait that fits a demonstration, and room for two at first.
@@ -90,6 +90,9 @@ func files() map[string]diskimage.Image {
 		"too-small.qcow2": diskimage.QCOW2(4*gibi, 2*mebi, 8),
 		"rocky.qcow2":     diskimage.QCOW2(gibi, 6*mebi, 9),
 		"cut-off.qcow2":   diskimage.QCOW2(gibi, 4*mebi, 10),
+
+		"ubuntu-next.qcow2": diskimage.QCOW2(gibi, 5*mebi, 11),
+		"desktop.qcow2":     diskimage.QCOW2(gibi, 5*mebi, 12),
 	}
 }
 

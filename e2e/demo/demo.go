@@ -1,11 +1,12 @@
 // Package demo shows the disk-sync-operator at work and checks what it shows: a dozen images of two namespaces go through
-// one queue while people watch, and every claim about them is checked afterwards on the recorded history.
+// one queue while people watch, some of them are changed or lost afterwards, and every claim about them is checked afterwards on the recorded history.
 package demo
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,32 +47,59 @@ func Run(ctx context.Context, o Options) (verdicts []claims.Verdict, err error) 
 		o.Screen.Say("\nEnding all processes ...")
 		err = errors.Join(err, s.Stop())
 	}()
-	run, err := play(ctx, s, o.Screen)
+	played, err := play(ctx, s, o.Screen)
 	if err != nil {
 		return nil, err
 	}
-	verdicts = claims.All(run)
-	summarize(o.Screen, run, verdicts)
+	verdicts = claims.Whole(played.first, played.whole, played.life)
+	summarize(o.Screen, played.first, verdicts)
 	if o.Keep {
 		keep(ctx, s, o.Screen)
 	}
 	return verdicts, nil
 }
 
-// play applies the images, watches them to their ends and raises the limit on the way.
-func play(ctx context.Context, s *stage.Stage, out *screen.Screen) (claims.Run, error) {
+// acts are what was played: up to the images' first ends, and as a whole.
+type acts struct {
+	first, whole claims.Run
+	life         claims.Life
+}
+
+// play lets the images come to their ends, and then changes some of them.
+func play(ctx context.Context, s *stage.Stage, out *screen.Screen) (played acts, err error) {
 	folder, err := prepare(s)
 	if err != nil {
-		return claims.Run{}, err
+		return played, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, playTimeout)
 	defer cancel()
+	w := newWatcher(s.History, out)
+	if played.first, err = queue(ctx, s, out, w, folder); err != nil {
+		return played, err
+	}
+	if played.life, err = later(ctx, s, out, w, filepath.Join(folder, "later")); err != nil {
+		return played, err
+	}
+	played.whole, err = taken(ctx, s, out)
+	return played, err
+}
+
+// taken is the run so far.
+func taken(ctx context.Context, s *stage.Stage, out *screen.Screen) (claims.Run, error) {
+	out.Leave()
+	if _, err := s.History.Sync(ctx); err != nil {
+		return claims.Run{}, err
+	}
+	return claims.Run{Events: s.History.All(), Expected: expected(), Counted: count(s)}, nil
+}
+
+// queue applies the images, watches them to their ends and raises the limit on the way.
+func queue(ctx context.Context, s *stage.Stage, out *screen.Screen, w *watcher, folder string) (claims.Run, error) {
 	out.Say("\nThe limit is 2 at once. Twelve images for two namespaces (e2e/demo/manifests, with the servers' addresses):\n")
 	if err := kubectl(ctx, s, out, "apply", "-f", folder); err != nil {
 		return claims.Run{}, err
 	}
 	out.Say("")
-	w := newWatcher(s.History, out)
 	if err := w.until(ctx, func() bool { return w.ended() >= endedBeforeRise }); err != nil {
 		return claims.Run{}, err
 	}
@@ -90,11 +118,7 @@ func play(ctx context.Context, s *stage.Stage, out *screen.Screen) (claims.Run, 
 	if err := w.until(drain, func() bool { return w.ledger.Held() == 0 }); err != nil && ctx.Err() != nil {
 		return claims.Run{}, err // otherwise a claim will say it
 	}
-	out.Leave()
-	if _, err := s.History.Sync(ctx); err != nil {
-		return claims.Run{}, err
-	}
-	return claims.Run{Events: s.History.All(), Expected: expected(), Counted: count(s)}, nil
+	return taken(ctx, s, out)
 }
 
 // prepare fills the servers and writes the manifests with their addresses.
@@ -116,23 +140,14 @@ func prepare(s *stage.Stage) (folder string, err error) {
 		"ACCESS_KEY": accessKey, "SECRET_KEY": secretKey,
 	}
 	folder = filepath.Join(s.Cluster.Dir, "manifests")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return "", err
-	}
-	entries, err := manifests.ReadDir("manifests")
-	if err != nil {
-		return "", err
-	}
-	for _, entry := range entries {
-		manifest, err := manifests.ReadFile("manifests/" + entry.Name())
-		if err != nil {
-			return "", err
+	return folder, fs.WalkDir(manifests, "manifests", func(path string, entry fs.DirEntry, err error) error {
+		target := filepath.Join(s.Cluster.Dir, filepath.FromSlash(path))
+		if err != nil || entry.IsDir() {
+			return errors.Join(err, os.MkdirAll(target, 0o700))
 		}
-		if err := os.WriteFile(filepath.Join(folder, entry.Name()), []byte(fill(string(manifest), values)), 0o600); err != nil {
-			return "", err
-		}
-	}
-	return folder, nil
+		manifest, err := manifests.ReadFile(path)
+		return errors.Join(err, os.WriteFile(target, []byte(fill(string(manifest), values)), 0o600))
+	})
 }
 
 // count asks the servers what they have sent.

@@ -29,11 +29,11 @@ func TestDemo(t *testing.T) {
 	verdicts, err := Run(ctx, Options{Screen: screen.New(&out, os.Getenv), Dir: dir})
 	t.Log("\n" + out.String())
 	require.NoError(t, err)
-	require.Len(t, verdicts, 7)
+	require.Len(t, verdicts, 11)
 	for _, v := range verdicts {
 		assert.Empty(t, v.Faults, v.Claim)
 	}
-	for _, promised := range []string{"$ kubectl apply -f", `'{"data":{"concurrency":"4"}}'`, "lab-a/windows", "How they ended", "ChecksumMismatch"} {
+	for _, promised := range []string{"$ kubectl apply -f", `'{"data":{"concurrency":"4"}}'`, "lab-a/windows", "How they ended", "ChecksumMismatch", "pelotech.ot/in-use: 1 virtual machine uses this image (lab-a/student-vm)"} {
 		assert.Contains(t, out.String(), promised)
 	}
 	assert.NotContains(t, out.String(), "\x1b", "no control codes where there is no terminal")
@@ -63,6 +63,15 @@ func TestManifestsAndCastAgree(t *testing.T) {
 			name := image.Spec.URL[strings.LastIndex(image.Spec.URL, "/")+1:]
 			assert.Equal(t, "sha256:"+files()[name].SHA256(), image.Spec.Checksum, actor.name)
 		}
+	}
+}
+
+func TestLaterChecksumsAreRight(t *testing.T) {
+	manifest, err := manifests.ReadFile("manifests/later/3-changes.yaml")
+	require.NoError(t, err)
+	for _, name := range []string{"ubuntu-next.qcow2", "desktop.qcow2"} {
+		assert.Contains(t, string(manifest), name+"\n")
+		assert.Contains(t, string(manifest), "sha256:"+files()[name].SHA256(), name)
 	}
 }
 

@@ -62,7 +62,7 @@ func (v *Verdict) fault(format string, args ...any) {
 	v.Faults = append(v.Faults, fmt.Sprintf(format, args...))
 }
 
-// All checks every claim.
+// All checks every claim about a run in which each image has come to its first end.
 func All(r Run) []Verdict {
 	return []Verdict{Limit(r), Raised(r), Order(r), Fenced(r), Downloads(r), Attempts(r), Ends(r)}
 }

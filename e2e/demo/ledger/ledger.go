@@ -62,6 +62,7 @@ type Ledger struct {
 	holders   map[string]types.UID                       // Lease to image
 	volumes   map[types.NamespacedName]*cdiv1.DataVolume // all that exist and are an image's
 	snapshots map[types.NamespacedName]*snapshotv1.VolumeSnapshot
+	syncs     map[types.NamespacedName]*otv1alpha1.DataSync
 	importers map[types.NamespacedName]*corev1.Pod // those that exist, of our class
 }
 
@@ -70,7 +71,7 @@ func New() *Ledger {
 	return &Ledger{
 		Policy: policy.Default(), images: map[types.UID]*Image{}, holders: map[string]types.UID{},
 		volumes: map[types.NamespacedName]*cdiv1.DataVolume{}, snapshots: map[types.NamespacedName]*snapshotv1.VolumeSnapshot{},
-		importers: map[types.NamespacedName]*corev1.Pod{},
+		syncs: map[types.NamespacedName]*otv1alpha1.DataSync{}, importers: map[types.NamespacedName]*corev1.Pod{},
 	}
 }
 
@@ -91,6 +92,8 @@ func (l *Ledger) Take(e history.Event) {
 		l.volume(e, o)
 	case *snapshotv1.VolumeSnapshot:
 		keep(l.snapshots, e, o, true)
+	case *otv1alpha1.DataSync:
+		keep(l.syncs, e, o, true)
 	case *corev1.Pod:
 		keep(l.importers, e, o, o.Spec.PriorityClassName == otv1alpha1.ImportPriorityClass)
 	case *corev1.ConfigMap:
@@ -204,6 +207,30 @@ func (l *Ledger) Importing() int {
 func (l *Ledger) Snapshot(key types.NamespacedName) *snapshotv1.VolumeSnapshot {
 	return l.snapshots[key]
 }
+
+// Image is the image of that name, or nil.
+func (l *Ledger) Image(key types.NamespacedName) *Image {
+	for _, image := range l.images {
+		if image.Key == key {
+			return image
+		}
+	}
+	return nil
+}
+
+// Snapshots is how many VolumeSnapshots the image owns.
+func (l *Ledger) Snapshots(image *Image) int {
+	n := 0
+	for _, snapshot := range l.snapshots {
+		if metav1.GetControllerOf(snapshot) != nil && metav1.GetControllerOf(snapshot).UID == image.UID {
+			n++
+		}
+	}
+	return n
+}
+
+// DataSync is the one of that name, or nil.
+func (l *Ledger) DataSync(key types.NamespacedName) *otv1alpha1.DataSync { return l.syncs[key] }
 
 // Position of an image in the queue, from 1; 0 when it does not wait.
 func (l *Ledger) Position(image *Image) int {
