@@ -27,7 +27,7 @@ func (r *Images) prune(ctx context.Context, s plan.Snapshot) error {
 		return fmt.Errorf("prune the image: %w", err)
 	}
 	size := sizeOf(s)
-	log.FromContext(ctx).Info("image pruned", "expiresAt", image.Status.ExpiresAt, "bytes", size.Value())
+	log.FromContext(ctx).Info("image pruned", "bytes", size.Value())
 	r.events.pruned(image, prunedNote(s, size))
 	r.metrics.pruned(size.Value())
 	return nil

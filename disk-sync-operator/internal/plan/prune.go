@@ -18,15 +18,20 @@ func prune(s Snapshot, set Settings, now time.Time, d Decision) Decision {
 	case at.IsZero():
 	case now.Before(at):
 		d.WakeAt = earliest(d.WakeAt, at)
-	case s.Image.Status.ExpiresAt == nil || !s.Image.Status.ExpiresAt.Time.Equal(at):
+	case !at.Equal(unchanged(s, Succeeded).ExpiresAt):
 		d.WakeAt = now // it is told beforehand, however late
-	case d.Report.Held != "" || s.Clone != "" || s.SnapshotClone != "": // the end of the clone is an event
+	case beingCloned(s, d): // the end of the clone is an event
 	case set.DryRun || s.Image.Annotations[v1alpha1.AnnotationDryRun] == "true":
 		d.Report.WouldPrune = true
 	default:
 		d.Prune = true
 	}
 	return d
+}
+
+// beingCloned says that a DataVolume still needs what would go with the image.
+func beingCloned(s Snapshot, d Decision) bool {
+	return d.Report.Held != "" || s.Clone != "" || s.SnapshotClone != ""
 }
 
 // expiry is when the image may go if nothing uses it until then; zero when it is kept.

@@ -20,10 +20,9 @@ const maxNote = 1000
 // EventOf is the event of a transition from one status to the next, if it deserves one: the start and the end of an
 // attempt, and the snapshot.
 func EventOf(before, after *v1alpha1.VMDiskImageStatus) (Event, bool) {
-	failed := after.LastFailure != nil && (before.LastFailure == nil || *before.LastFailure != *after.LastFailure)
-	lost := after.LastLoss != nil && (before.LastLoss == nil || *before.LastLoss != *after.LastLoss)
+	failed := isNew(before.LastFailure, after.LastFailure)
 	switch {
-	case lost:
+	case isNew(before.LastLoss, after.LastLoss):
 		return Event{Warning: true, Reason: "Lost", Action: "Heal", Note: clip(lossNote(after))}, true
 	case after.Phase == v1alpha1.PhaseFailed && (before.Phase != v1alpha1.PhaseFailed || failed && sourceRefused(after)):
 		return Event{Warning: true, Reason: "Failed", Action: "Sync", Note: clip(after.Message)}, true
@@ -41,6 +40,11 @@ func EventOf(before, after *v1alpha1.VMDiskImageStatus) (Event, bool) {
 		return Event{Reason: "Succeeded", Action: "Snapshot", Note: "The snapshot " + after.Artifact.Snapshot + " is ready to be cloned"}, true
 	}
 	return Event{}, false
+}
+
+// isNew says that there is something now, and that it is not what was there before.
+func isNew[T comparable](before, after *T) bool {
+	return after != nil && (before == nil || *before != *after)
 }
 
 func lossNote(st *v1alpha1.VMDiskImageStatus) string {

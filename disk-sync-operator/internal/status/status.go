@@ -117,19 +117,9 @@ func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int
 		}
 		return fmt.Sprintf("%s; the next one starts after %s, in its turn", attemptFailed(st, maxAttempts), st.NextAttemptTime.UTC().Format("2006-01-02T15:04:05Z"))
 	case plan.Snapshotting:
-		overdue := meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionStalled)
-		if st.LastFailure != nil && (overdue || report.Failure != nil) {
-			return st.LastFailure.Message
-		}
-		return with("The volume is complete; waiting for its snapshot", report.Waits)
+		return snapshotMessage(st, report)
 	case plan.Succeeded:
-		switch {
-		case report.Held != "":
-			return fmt.Sprintf("The snapshot is ready to be cloned; what it replaces stays until the DataVolume %s has been cloned from it", report.Held)
-		case report.WouldPrune:
-			return fmt.Sprintf("The snapshot is ready to be cloned, and nothing uses it: %s %s", wouldPrune, report.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z"))
-		}
-		return "The snapshot is ready to be cloned"
+		return readyMessage(report)
 	case plan.Failed:
 		if sourceRefused(st) {
 			return sourceRefusedMessage(st)
@@ -138,6 +128,26 @@ func message(st *v1alpha1.VMDiskImageStatus, report plan.Report, maxAttempts int
 			attemptFailed(st, maxAttempts), v1alpha1.AnnotationSyncRequestedAt)
 	}
 	return st.Message
+}
+
+func snapshotMessage(st *v1alpha1.VMDiskImageStatus, report plan.Report) string {
+	overdue := meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionStalled)
+	if st.LastFailure != nil && (overdue || report.Failure != nil) {
+		return st.LastFailure.Message
+	}
+	return with("The volume is complete; waiting for its snapshot", report.Waits)
+}
+
+// readyMessage says why something is still there that would be gone otherwise: what was replaced, or the image itself.
+func readyMessage(report plan.Report) string {
+	const ready = "The snapshot is ready to be cloned"
+	switch {
+	case report.Held != "":
+		return fmt.Sprintf("%s; what it replaces stays until the DataVolume %s has been cloned from it", ready, report.Held)
+	case report.WouldPrune:
+		return fmt.Sprintf("%s, and nothing uses it: %s %s", ready, wouldPrune, report.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z"))
+	}
+	return ready
 }
 
 // wouldPrune is in the message of an image that only a dry run keeps: that it was told is told by it, in the same write.
