@@ -43,17 +43,9 @@ func (r *DataSyncs) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	s, err := r.observe(ctx, r.client, req.NamespacedName)
-	if err != nil || s.DataSync == nil || s.DataSync.DeletionTimestamp != nil {
-		r.phases.forget(req.NamespacedName)
+	s, d, err := r.decide(ctx, req.NamespacedName, p)
+	if err != nil || s.DataSync == nil {
 		return reconcile.Result{}, err
-	}
-	d := plan.Next(s, p)
-	if len(d.Delete) > 0 { // the cache may show a spec from before the entry was added
-		if s, err = r.observe(ctx, r.live, req.NamespacedName); err != nil || s.DataSync == nil || s.DataSync.DeletionTimestamp != nil {
-			return reconcile.Result{}, err
-		}
-		d = plan.Next(s, p)
 	}
 	if s.Refusals, err = r.carryOut(ctx, d); err != nil {
 		return conflictIsLater(err)
@@ -68,13 +60,34 @@ func (r *DataSyncs) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	return result, nil
 }
 
+// decide on what the caches say, unless an image is to go: a cache may show the spec from before its entry was added.
+func (r *DataSyncs) decide(ctx context.Context, key types.NamespacedName, p policy.Policy) (plan.Snapshot, plan.Decision, error) {
+	s, err := r.observe(ctx, r.client, key)
+	if err != nil || s.DataSync == nil {
+		return s, plan.Decision{}, err
+	}
+	d := plan.Next(s, p)
+	if len(d.Delete) == 0 {
+		return s, d, nil
+	}
+	if s, err = r.observe(ctx, r.live, key); err != nil || s.DataSync == nil {
+		return s, plan.Decision{}, err
+	}
+	return s, plan.Next(s, p), nil
+}
+
 // +kubebuilder:rbac:groups=pelotech.ot,resources=datasyncs,verbs=get;list;watch
 
-// observe reads the DataSync from there, and its images from the cache.
+// observe reads the DataSync from there, and its images from the cache. One that is being deleted is as good as gone.
 func (r *DataSyncs) observe(ctx context.Context, from client.Reader, key types.NamespacedName) (plan.Snapshot, error) {
 	dataSync := &v1alpha1.DataSync{}
-	if found, err := read(ctx, from, key, dataSync); err != nil || !found {
+	found, err := read(ctx, from, key, dataSync)
+	if err != nil {
 		return plan.Snapshot{}, err
+	}
+	if !found || dataSync.DeletionTimestamp != nil {
+		r.phases.forget(key)
+		return plan.Snapshot{}, nil
 	}
 	s := plan.Snapshot{DataSync: dataSync, Named: map[string]*v1alpha1.VMDiskImage{}}
 	for _, vm := range dataSync.Spec.VMs {
