@@ -111,9 +111,9 @@ func TestTheLargestListIsWithinTheBudgetOfItsRules(t *testing.T) {
 // An entry has every field of an image's spec, with the same rules but for what the policy fills in.
 func TestAnEntryKeepsUpWithTheImage(t *testing.T) {
 	entry, spec := reflect.TypeFor[v1alpha1.DataSyncVM](), reflect.TypeFor[v1alpha1.VMDiskImageSpec]()
-	for i := range spec.NumField() {
-		_, has := entry.FieldByName(spec.Field(i).Name)
-		assert.True(t, has, spec.Field(i).Name)
+	for field := range spec.Fields() {
+		_, has := entry.FieldByName(field.Name)
+		assert.True(t, has, field.Name)
 	}
 	images := crd(t, "vmdiskimages").Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	entries := *crd(t, "datasyncs").Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["vms"].Items.Schema
