@@ -30,9 +30,13 @@ func EventOf(before, after *v1alpha1.VMDiskImageStatus) (Event, bool) {
 		return Event{Warning: true, Reason: "AttemptFailed", Action: "Sync", Note: clip(after.Message)}, true
 	case strings.Contains(after.Message, wouldPrune) && after.Message != before.Message:
 		return Event{Reason: "WouldPrune", Action: "Prune", Note: clip(after.Message)}, true
-	case after.Phase == before.Phase:
-		return Event{}, false
+	case after.Phase != before.Phase:
+		return phaseEvent(after)
 	}
+	return Event{}, false
+}
+
+func phaseEvent(after *v1alpha1.VMDiskImageStatus) (Event, bool) {
 	switch after.Phase {
 	case v1alpha1.PhaseSyncing:
 		return Event{Reason: "Syncing", Action: "Sync", Note: fmt.Sprintf("Attempt %d has a slot and begins", after.Attempts)}, true
