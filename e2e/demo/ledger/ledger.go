@@ -85,9 +85,7 @@ func (l *Ledger) Take(e history.Event) {
 	case *otv1alpha1.VMDiskImage:
 		l.image(e, o)
 	case *coordinationv1.Lease:
-		if strings.HasPrefix(o.Name, otv1alpha1.DiskSyncSlotPrefix) {
-			l.lease(e, o)
-		}
+		l.lease(e, o)
 	case *cdiv1.DataVolume:
 		l.volume(e, o)
 	case *snapshotv1.VolumeSnapshot:
@@ -125,6 +123,9 @@ func (l *Ledger) image(e history.Event, o *otv1alpha1.VMDiskImage) {
 }
 
 func (l *Ledger) lease(e history.Event, o *coordinationv1.Lease) {
+	if !strings.HasPrefix(o.Name, otv1alpha1.DiskSyncSlotPrefix) {
+		return
+	}
 	if former := l.images[l.holders[o.Name]]; former != nil {
 		former.Slots = slices.DeleteFunc(former.Slots, func(s string) bool { return s == o.Name })
 	}

@@ -36,18 +36,8 @@ func (s *Simulator) playInstantly(ctx context.Context, dv *cdiv1.DataVolume) (re
 		return reconcile.Result{}, s.endInstantly(ctx, dv, state, objects.RefusedStatus(dv.Status, objects.ReasonQuota, behaviour.QuotaExceeded, metav1.Now()))
 	}
 	if state.claim == nil {
-		claim := objects.Claim(dv)
-		claim.Spec.VolumeName, claim.Spec.DataSourceRef = "pvc-"+string(dv.UID), nil
-		made, err := s.volumes.Make(ctx, claim, dv)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		state.claim = made
-		if dv.Status.Phase == cdiv1.Succeeded { // the former claim was deleted: it shows that it imports again
-			view := objects.View{Name: dv.Name, Phase: corev1.ClaimPending, Importing: true, Annotations: map[string]string{}}
-			if err := s.setStatus(ctx, dv, objects.NextStatus(dv.Status, &view, metav1.Now())); err != nil {
-				return reconcile.Result{}, client.IgnoreNotFound(err)
-			}
+		if err := s.claimInstantly(ctx, dv, state); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
 	duration := s.options.Instant.Duration
@@ -70,6 +60,21 @@ func (s *Simulator) playInstantly(ctx context.Context, dv *cdiv1.DataVolume) (re
 	view.Set(objects.AnnPodPhase, string(corev1.PodSucceeded), objects.AnnPopulatorProgress, objects.ProgressDone)
 	view.SetRunning("false", objects.ReasonCompleted, objects.MessageComplete)
 	return reconcile.Result{}, s.endInstantly(ctx, dv, state, objects.NextStatus(dv.Status, &view, metav1.Now()))
+}
+
+// claimInstantly makes the claim. Where a former one was deleted, the DataVolume shows that it imports again.
+func (s *Simulator) claimInstantly(ctx context.Context, dv *cdiv1.DataVolume, state *instantState) error {
+	claim := objects.Claim(dv)
+	claim.Spec.VolumeName, claim.Spec.DataSourceRef = "pvc-"+string(dv.UID), nil
+	made, err := s.volumes.Make(ctx, claim, dv)
+	if err != nil {
+		return err
+	}
+	if state.claim = made; dv.Status.Phase != cdiv1.Succeeded {
+		return nil
+	}
+	view := objects.View{Name: dv.Name, Phase: corev1.ClaimPending, Importing: true, Annotations: map[string]string{}}
+	return s.setStatus(ctx, dv, objects.NextStatus(dv.Status, &view, metav1.Now()))
 }
 
 func (s *Simulator) instantStateOf(dv *cdiv1.DataVolume) *instantState {

@@ -103,8 +103,7 @@ func (p *Play) awaitSource(ctx context.Context) (err error) {
 func (p *Play) makeClaim(ctx context.Context) (err error) {
 	if p.elsewhere() && !p.Instant {
 		message := fmt.Sprintf("Cloning from %s into %s/%s scheduled", p.source.key, p.DV.Namespace, p.DV.Name)
-		status := objects.CloneStatus(p.DV.Status, cdiv1.CloneScheduled, nil, objects.ReasonCloneScheduled, message, metav1.Now())
-		if err := p.Write(ctx, status); err != nil {
+		if err := p.Write(ctx, objects.ScheduledStatus(p.DV.Status, message, metav1.Now())); err != nil {
 			return err
 		}
 	}
@@ -187,7 +186,7 @@ func (p *Play) stay(ctx context.Context, phase cdiv1.DataVolumePhase) error {
 }
 
 func (p *Play) write(ctx context.Context, phase cdiv1.DataVolumePhase) error {
-	return p.Write(ctx, objects.CloneStatus(p.DV.Status, phase, &p.view, "", "", metav1.Now()))
+	return p.Write(ctx, objects.CloneStatus(p.DV.Status, phase, &p.view, metav1.Now()))
 }
 
 func (p *Play) finish(ctx context.Context) error {

@@ -55,18 +55,22 @@ func RestoreClaim(target *corev1.PersistentVolumeClaim, namespace, snapshot stri
 	return claim
 }
 
-// CloneStatus is the status of a DataVolume that clones, in a phase; without a claim, reason and message say why.
-func CloneStatus(old cdiv1.DataVolumeStatus, phase cdiv1.DataVolumePhase, claim *View, reason, message string, now metav1.Time) cdiv1.DataVolumeStatus {
+// ScheduledStatus is the status of a DataVolume that is going to clone from another namespace, before it has a claim.
+func ScheduledStatus(old cdiv1.DataVolumeStatus, message string, now metav1.Time) cdiv1.DataVolumeStatus {
+	next := RefusedStatus(old, ReasonCloneScheduled, message, now)
+	next.Phase = cdiv1.CloneScheduled
+	return next
+}
+
+// CloneStatus is the status of a DataVolume that clones, in a phase.
+func CloneStatus(old cdiv1.DataVolumeStatus, phase cdiv1.DataVolumePhase, claim *View, now metav1.Time) cdiv1.DataVolumeStatus {
 	next := *old.DeepCopy()
-	next.Phase = phase
-	if claim != nil {
-		next.ClaimName, next.Progress = claim.Name, ProgressUnknown
-		if phase == cdiv1.Succeeded {
-			next.Progress = ProgressDone
-		}
+	next.Phase, next.ClaimName, next.Progress = phase, claim.Name, ProgressUnknown
+	if phase == cdiv1.Succeeded {
+		next.Progress = ProgressDone
 	}
 	c := conditions{list: next.Conditions, now: now}
-	c.derive(phase, claim, reason, message)
+	c.derive(phase, claim, "", "")
 	next.Conditions = c.list
 	return next
 }
