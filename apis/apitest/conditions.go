@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,17 +42,21 @@ func Wrong(conditions []metav1.Condition, generation int64) []string {
 		if c.Reason == "" || strings.ContainsAny(c.Reason, " .-") {
 			complain("has no proper reason")
 		}
-		if c.Status != metav1.ConditionTrue && c.Status != metav1.ConditionFalse && c.Status != metav1.ConditionUnknown {
+		if !slices.Contains([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}, c.Status) {
 			complain("has no proper status")
 		}
 		if c.LastTransitionTime.IsZero() {
 			complain("has no lastTransitionTime")
 		}
-		updating := meta.IsStatusConditionTrue(conditions, "Reconciling") || meta.IsStatusConditionTrue(conditions, "Stalled")
-		former := c.Type == "Ready" && updating && c.ObservedGeneration < generation
-		if c.ObservedGeneration != generation && !former {
+		if c.ObservedGeneration > generation || c.ObservedGeneration < generation && !isFormer(c, conditions) {
 			complain("is of another generation")
 		}
 	}
 	return wrong
+}
+
+// isFormer says that the condition may be about what was there before an update.
+func isFormer(c metav1.Condition, conditions []metav1.Condition) bool {
+	return c.Type == "Ready" &&
+		(meta.IsStatusConditionTrue(conditions, "Reconciling") || meta.IsStatusConditionTrue(conditions, "Stalled"))
 }

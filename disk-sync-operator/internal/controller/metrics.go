@@ -2,6 +2,7 @@ package controller
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/apis/policy"
@@ -83,28 +84,38 @@ func (m *metrics) transition(before, after *v1alpha1.VMDiskImage) {
 	if loss := after.Status.LastLoss; loss != nil && (before.Status.LastLoss == nil || *before.Status.LastLoss != *loss) {
 		m.losses.WithLabelValues(string(loss.Kind)).Inc()
 	}
-	result, reason := "", ""
-	failure := after.Status.LastFailure
-	switch {
-	case failure != nil && failure.Reason == v1alpha1.FailureSourceNotAllowed: // no attempt was made
-		return
-	case failure != nil && (before.Status.LastFailure == nil || *before.Status.LastFailure != *failure):
-		result, reason = resultFailed, string(failure.Reason)
-	case before.Status.Phase == v1alpha1.PhaseSyncing && after.Status.Phase == v1alpha1.PhaseSnapshotting:
-		result = resultSucceeded
-	default:
+	result, reason := attemptEnd(before, after)
+	if result == "" {
 		return
 	}
 	m.attempts.WithLabelValues(result, reason).Inc()
 	if start := after.Status.StartedAt; start != nil {
-		end := after.Status.Conditions[0].LastTransitionTime
-		for _, c := range after.Status.Conditions {
-			if c.LastTransitionTime.After(end.Time) {
-				end = c.LastTransitionTime
-			}
-		}
-		m.duration.WithLabelValues(result).Observe(max(0, end.Sub(start.Time).Seconds()))
+		m.duration.WithLabelValues(result).Observe(max(0, lastTransition(after).Sub(start.Time).Seconds()))
 	}
+}
+
+// attemptEnd is the result of the attempt that ended with this write, and why it failed; empty when none did.
+func attemptEnd(before, after *v1alpha1.VMDiskImage) (result, reason string) {
+	failure, former := after.Status.LastFailure, before.Status.LastFailure
+	switch {
+	case failure != nil && failure.Reason == v1alpha1.FailureSourceNotAllowed: // no attempt was made
+		return "", ""
+	case failure != nil && (former == nil || *former != *failure):
+		return resultFailed, string(failure.Reason)
+	case before.Status.Phase == v1alpha1.PhaseSyncing && after.Status.Phase == v1alpha1.PhaseSnapshotting:
+		return resultSucceeded, ""
+	}
+	return "", ""
+}
+
+func lastTransition(image *v1alpha1.VMDiskImage) time.Time {
+	var last time.Time
+	for _, c := range image.Status.Conditions {
+		if c.LastTransitionTime.After(last) {
+			last = c.LastTransitionTime.Time
+		}
+	}
+	return last
 }
 
 // queueCollector shows the queue as it is when it is asked.

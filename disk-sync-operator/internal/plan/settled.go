@@ -21,16 +21,24 @@ func settled(s Snapshot, now time.Time) Decision {
 // volumePolicy keeps the volume or deletes it, as the spec says now. The artifact says so first: a volume that it does
 // not name is not missed.
 func volumePolicy(s Snapshot, d Decision, now time.Time) Decision {
-	mine := s.DataVolume != nil && owned(s, s.DataVolume) && s.DataVolume.DeletionTimestamp == nil
 	named := s.Image.Status.Artifact.DataVolume
 	switch {
-	case keepsVolume(s) && named == "" && mine && volumeReady(s):
+	case named == "" && keepsVolume(s) && hasVolume(s):
 		d.Report.Artifact = withVolume(s, s.DataVolume.Name)
-	case !keepsVolume(s) && named != "":
+	case named == "":
+		return dropVolume(s, d)
+	case !keepsVolume(s):
 		d.Report.Artifact, d.WakeAt = withVolume(s, ""), now
-	case named == "" && mine && s.Clone != "":
+	}
+	return d
+}
+
+// dropVolume deletes the volume that the artifact does not name, once nothing is being cloned from it.
+func dropVolume(s Snapshot, d Decision) Decision {
+	switch mine := s.DataVolume != nil && owned(s, s.DataVolume) && s.DataVolume.DeletionTimestamp == nil; {
+	case mine && s.Clone != "":
 		d.Report.Held = s.Clone
-	case named == "" && mine:
+	case mine:
 		d.Actions = append(d.Actions, DeleteDataVolume)
 	}
 	return d
