@@ -188,6 +188,44 @@ func volumeLostDuringUpdate(t *testing.T, w *world) {
 	w.gone(t, snapshotOf(former))
 }
 
+// lostAfterFailedUpdate deletes the snapshot that an update which has failed had left: nothing can be cloned then, until the
+// spec goes back to what there is a volume of.
+func lostAfterFailedUpdate(t *testing.T, w *world) {
+	image := w.succeeded(t, w.namespace(t), "stranded")
+	former := image.DeepCopy()
+	w.apply(t, image, w.served("status/404"))
+	w.becomes(t, image, v1alpha1.PhaseFailed)
+	w.remove(t, snapshotOf(former))
+	w.await(t, image, "known to be lost", func(i *v1alpha1.VMDiskImage) bool { return i.Status.LastLoss != nil && !i.IsReady() })
+	assert.Equal(t, v1alpha1.PhaseFailed, image.Status.Phase)
+	assert.Equal(t, snapshotOf(former).Name, image.Status.LastLoss.Name)
+	w.gone(t, snapshotOf(former))
+
+	w.apply(t, image, w.served("ok"))
+	w.becomes(t, image, v1alpha1.PhaseSucceeded)
+	w.checkArtifact(t, image)
+	assert.Equal(t, 1, w.web.Of(w.path(image, "ok")).Complete, "no download")
+	w.cloned(t, w.clone(t, image.Namespace, "vm", w.ofSnapshot(image)))
+}
+
+// lostTwice deletes the volume, and the next one, too.
+func lostTwice(t *testing.T, w *world) {
+	image := w.succeeded(t, w.namespace(t), "unlucky-twice")
+	revisions := map[string]bool{image.Status.Artifact.Revision: true}
+	for n := int32(1); n <= 2; n++ {
+		lost := volumeOf(image)
+		w.remove(t, lost)
+		w.await(t, image, "healed", func(i *v1alpha1.VMDiskImage) bool {
+			return i.Status.Losses == n && i.Status.Phase == v1alpha1.PhaseSucceeded
+		})
+		assert.Equal(t, lost.Name, image.Status.LastLoss.Name)
+		w.checkArtifact(t, image)
+		revisions[image.Status.Artifact.Revision] = true
+	}
+	assert.Len(t, revisions, 3, "the children have other names each time")
+	assert.Equal(t, 3, w.web.Of(w.path(image, "ok")).Complete, "one more download each time")
+}
+
 // heldSnapshot has somebody's finalizer on a snapshot that is deleted: it can be replaced only when it is gone.
 func heldSnapshot(t *testing.T, w *world) {
 	image := w.succeeded(t, w.namespace(t), "haunted")

@@ -120,6 +120,8 @@ func changesAndLosses() map[string]story {
 		"volume and snapshot that are lost together are made again":       bothDeleted,
 		"a snapshot lost during an update is not made again":              lostDuringUpdate,
 		"a volume lost during an update is not downloaded again":          volumeLostDuringUpdate,
+		"a snapshot lost after a failed update can be had back":           lostAfterFailedUpdate,
+		"a volume that is lost twice is downloaded twice":                 lostTwice,
 		"a lost snapshot that somebody holds is waited for":               heldSnapshot,
 		"a snapshot that is lost again and again is made again each time": deletedAgainAndAgain,
 		"a snapshot that is lost before it is ready is made again":        deletedAtOnce,
