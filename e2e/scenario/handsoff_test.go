@@ -201,6 +201,31 @@ func namesakes(t *testing.T, w *world) {
 	assert.Equal(t, 1, w.web.Of(w.path(yours, "ok")).Complete)
 }
 
+// takenWhileAway has somebody put a snapshot where the lost one was, before the operator can.
+func takenWhileAway(t *testing.T, w *world) {
+	w.policy(t, nil)
+	namespace := w.namespace(t)
+	image := w.succeeded(t, namespace, "squatted")
+	w.operator.Kill()
+	lost := snapshotOf(image)
+	w.there(t, lost)
+	w.remove(t, lost)
+	w.gone(t, snapshotOf(image))
+	squatter := w.foreign(t, snapshotNamed(namespace, lost.Name, image.Status.Artifact.DataVolume))
+	w.startOperator(t)
+	w.awaitReady(t)
+	w.await(t, image, "waiting", func(i *v1alpha1.VMDiskImage) bool {
+		return !i.IsReady() && i.Status.LastLoss != nil && containsAll(i.Status.Message, lost.Name, "does not belong")
+	})
+	time.Sleep(20 * w.poll)
+	squatter.untouched(t, w)
+	w.remove(t, squatter.object)
+	w.becomes(t, image, v1alpha1.PhaseSucceeded)
+	w.checkArtifact(t, image)
+	assert.Equal(t, v1alpha1.LostSnapshot, image.Status.LastLoss.Kind)
+	assert.Equal(t, 1, w.web.Of(w.path(image, "ok")).Complete, "no download")
+}
+
 // everyEnd has an image in each state that lasts, and starts the operator again: it looks at all of them and writes nothing.
 func everyEnd(t *testing.T, w *world) {
 	w.policy(t, nil)

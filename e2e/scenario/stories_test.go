@@ -96,6 +96,7 @@ func TestStories(t *testing.T) {
 		{"an update waits for its turn, and only the last one is downloaded", updateWaits},
 		{"what was lost while the operator was away is noticed when it is back", lostUnnoticed},
 		{"a volume that was deleted on purpose is not missed after a restart", volumeIsNotMissed},
+		{"a foreign VolumeSnapshot in the place of a lost one is left alone", takenWhileAway},
 		{"an operator that starts writes nothing where nothing is to be done", everyEnd},
 		{"the metrics that are documented are there", metricsAreThere},
 		{"a settled system writes nothing but the leader's Lease", settled},

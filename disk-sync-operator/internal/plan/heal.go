@@ -81,6 +81,8 @@ func heal(s Snapshot, loss *v1alpha1.Loss) Decision {
 		d.Actions = []Action{CreateSnapshot}
 	case owned(s, vs) && vs.DeletionTimestamp == nil:
 		d.Actions = []Action{DeleteSnapshot}
+	case !owned(s, vs): // nothing will tell of somebody else's snapshot
+		d.WakeAt = loss.Time.Time
 	}
 	return d
 }
