@@ -136,10 +136,7 @@ func kindOf(obj client.Object) string {
 func (r *Images) delete(ctx context.Context, child client.Object) error {
 	uid := child.GetUID()
 	err := r.client.Delete(ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or another one by now
-	}
-	return err
+	return client.IgnoreNotFound(err) // a conflict, because it is another one by now, is a reason to look again
 }
 
 // label gives the very child that was looked at our label again.
