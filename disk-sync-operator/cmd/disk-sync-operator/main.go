@@ -83,7 +83,8 @@ func newManager(o options) (manager.Manager, error) {
 		Scheme: scheme,
 		Cache:  cacheOptions,
 		// CDI and the snapshotter may be installed after this operator.
-		NewCache: controller.NewCache,
+		NewCache:  controller.NewCache,
+		NewClient: controller.NewClient,
 		// A read waits until the cache shows what this process wrote to that object.
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       metricsOptions(o.metricsAddress),
