@@ -26,7 +26,17 @@ func TestImports(t *testing.T) {
 func TestStories(t *testing.T) {
 	t.Parallel()
 	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(50 * time.Millisecond), Policy: lab.BasePolicy(), Settings: lab.Settings()})
-	tell(t, w, slices.Concat(lab.Lives(), lab.Deletions()), lab.Single, lab.Double)
+	tell(t, w, slices.Concat(lab.Lives(), lab.Updates(), lab.Healing(), lab.Using(), lab.Collections(), lab.Deletions()), lab.Single, lab.Watches, lab.Double)
+}
+
+// TestHistories compares random histories with what is made at once, and shows that the oracles of stories turn red.
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	settings := lab.Settings()
+	settings.Touched = true
+	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(50 * time.Millisecond), Policy: lab.BasePolicy(), Settings: settings})
+	t.Run("random", func(t *testing.T) { randomHistories(t, w) })
+	t.Run("sabotage turns the oracles red", func(t *testing.T) { sabotage(t, w) })
 }
 
 // TestLeaders has several processes that each believe to be the leader.

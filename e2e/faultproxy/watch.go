@@ -115,7 +115,7 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request Request) {
 		case <-ctx.Done():
 		}
 	}()
-	p.forward.ServeHTTP(&hushed{ResponseWriter: w, proxy: p, resource: request.Resource, done: ctx.Done()}, r.WithContext(ctx))
+	p.forward.ServeHTTP(&hushed{ResponseWriter: w, proxy: p, resource: request.Resource, over: over, gone: ctx.Done()}, r.WithContext(ctx))
 }
 
 // hushed is an answer that waits while its resource's watches are held.
@@ -123,7 +123,8 @@ type hushed struct {
 	http.ResponseWriter
 	proxy    *Proxy
 	resource string
-	done     <-chan struct{}
+	over     <-chan struct{} // the watch must end
+	gone     <-chan struct{} // nobody listens
 }
 
 var errHushed = errors.New("the watch was ended by the fault proxy")
@@ -135,12 +136,13 @@ func (h *hushed) Write(b []byte) (int, error) {
 	if held != nil {
 		select {
 		case <-held:
-		case <-h.done:
+		case <-h.over:
+		case <-h.gone:
 		case <-h.proxy.closed:
 		}
 	}
 	select {
-	case <-h.done:
+	case <-h.over: // closed before held is, so that nothing slips through
 		return 0, errHushed
 	default:
 		return h.ResponseWriter.Write(b)

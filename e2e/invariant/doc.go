@@ -40,6 +40,9 @@ type Settings struct {
 	// OrderedStarts demands that attempts begin in the order in which slots were granted. Where writes are made to
 	// fail, one image may overtake another that already has its slot.
 	OrderedStarts bool
+	// Touched allows a first ticket that is higher than that of an image created later: who changes an image before it
+	// has its ticket, which is its resourceVersion, sends it back.
+	Touched bool
 }
 
 // Violation is one broken invariant.

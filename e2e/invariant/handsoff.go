@@ -80,7 +80,7 @@ func belongs(resource string, object client.Object) bool {
 }
 
 // Foreign is the half of I9 that is about the history: no object carries the operator's mark that is not its own, and
-// nothing happens to bystanders.
+// nothing happens to bystanders. The mark is a field manager: of objects that nobody has ever applied there is none.
 func Foreign(s Settings, events []history.Event) []Violation {
 	f := &found{invariant: "I9"}
 	for _, e := range events {

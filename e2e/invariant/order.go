@@ -68,7 +68,7 @@ func (o *order) image(st *state, e history.Event) {
 
 func (o *order) firstTicket(e history.Event, own ticketed) {
 	for _, other := range o.tickets {
-		if (own.born < other.born) != (own.ticket < other.ticket) {
+		if !o.settings.Touched && (own.born < other.born) != (own.ticket < other.ticket) {
 			o.add(e, "created at revision %d it has ticket %d, and one created at %d has %d", own.born, own.ticket, other.born, other.ticket)
 			return
 		}

@@ -22,17 +22,17 @@ const soon = 10 * time.Second
 type left struct {
 	objects map[history.Key]client.Object
 	uids    map[types.UID]bool
-	// former are the images that there were.
-	former map[types.UID]bool
-	end    time.Time
+	// were are the images that there were.
+	were map[types.UID]bool
+	end  time.Time
 }
 
 func leftOf(events []history.Event) left {
-	l := left{objects: map[history.Key]client.Object{}, uids: map[types.UID]bool{}, former: map[types.UID]bool{}}
+	l := left{objects: map[history.Key]client.Object{}, uids: map[types.UID]bool{}, were: map[types.UID]bool{}}
 	for _, e := range events {
 		keep(l.objects, e.Key, e.Object, e.Deleted || e.Object == nil)
 		if e.Resource == "vmdiskimages" && e.Object != nil {
-			l.former[e.Object.GetUID()] = true
+			l.were[e.Object.GetUID()] = true
 		}
 		l.end = e.Seen
 	}
@@ -62,13 +62,13 @@ func NoOrphans(_ Settings, events []history.Event) []Violation {
 		}
 		image := object.GetLabels()[otv1alpha1.LabelImage]
 		bystander := object.GetAnnotations()[AnnotationBystander] != "" || metav1.GetControllerOf(object) != nil
-		if uid := types.UID(image); l.former[uid] && !l.uids[uid] && !bystander {
+		if uid := types.UID(image); l.were[uid] && !l.uids[uid] && !bystander {
 			f.add(last(events), "%s %s/%s is left: its label names an image that is gone", key.Resource, key.Namespace, key.Name)
 		}
 	})
 	for key, object := range l.objects {
 		lease, ok := object.(*coordinationv1.Lease)
-		if ok && holder(lease) != "" && l.former[uidOf(holder(lease))] && !l.uids[uidOf(holder(lease))] {
+		if ok && holder(lease) != "" && l.were[uidOf(holder(lease))] && !l.uids[uidOf(holder(lease))] {
 			f.add(last(events), "%s is held by %s, which is gone", key.Name, holder(lease))
 		}
 	}
@@ -96,11 +96,34 @@ func Underway(_ Settings, events []history.Event) []Violation {
 		if wrong := l.orphaned(object); wrong != "" {
 			f.add(last(events), "%s %s/%s: %s", key.Resource, key.Namespace, key.Name, wrong)
 		}
-		if image, ok := object.(*otv1alpha1.VMDiskImage); ok {
-			l.due(f, events, image)
+		if image := l.former(key, object); image != "" {
+			f.add(last(events), "%s %s/%s is a former child of %s", key.Resource, key.Namespace, key.Name, image)
+		}
+		switch o := object.(type) {
+		case *otv1alpha1.VMDiskImage:
+			l.due(f, events, o)
+		case *otv1alpha1.DataSync:
+			if phase := o.Status.Phase; o.Status.ObservedGeneration != o.Generation || phase != otv1alpha1.DataSyncSucceeded && phase != otv1alpha1.DataSyncFailed {
+				f.add(last(events), "the DataSync %s/%s is %q: %s", o.Namespace, o.Name, phase, o.Status.Message)
+			}
 		}
 	})
 	return f.list
+}
+
+// former is the image that has come to its end and has the object as a child that its artifact does not name; empty for none.
+func (l left) former(key history.Key, object client.Object) string {
+	uid := ownerOf(object)
+	for _, other := range l.objects {
+		image, ok := other.(*otv1alpha1.VMDiskImage)
+		if !ok || image.UID != uid || image.Status.Phase != otv1alpha1.PhaseSucceeded && image.Status.Phase != otv1alpha1.PhaseFailed {
+			continue
+		}
+		if !names(image, key.Resource, key.NamespacedName()) {
+			return image.Name
+		}
+	}
+	return ""
 }
 
 func (l left) due(f *found, events []history.Event, image *otv1alpha1.VMDiskImage) {

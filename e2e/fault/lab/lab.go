@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ import (
 )
 
 // settled is how long nothing but the leader's Lease may change before a story counts as over.
-const settled = 150 * time.Millisecond
+const settled = 200 * time.Millisecond
 
 // Options of a world.
 type Options struct {
@@ -61,6 +62,8 @@ type World struct {
 	lives    atomic.Int32
 	policy   []history.Event // the last one before policyAt, for views
 	policyAt int
+	// again are the DataVolumes whose claim a story has deleted: CDI imports into them once more, for long.
+	again sync.Map
 }
 
 // Start brings up a world that ends with the test.
@@ -87,7 +90,7 @@ func Start(t *testing.T, o Options) *World {
 		ObjectMeta: metav1.ObjectMeta{Name: "simulated", Annotations: map[string]string{"snapshot.storage.kubernetes.io/is-default-class": "true"}},
 		Driver:     "simulated", DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
 	}))
-	w.Sim, err = sim.Start(ctx, cluster.Config, simOptions(o))
+	w.Sim, err = sim.Start(ctx, cluster.Config, w.simOptions(o))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Sim.Close()) })
 	require.NoError(t, w.SetPolicy(ctx, o.Policy))
@@ -106,10 +109,17 @@ func logDir(t *testing.T) string {
 	return dir
 }
 
-func simOptions(o Options) sim.Options {
+func (w *World) simOptions(o Options) sim.Options {
 	var s sim.Options
-	s.CDI.Behaviour = o.Behaviour
-	s.Snapshotter.Behaviour = snapshots
+	s.CDI.Behaviour = func(dv *cdiv1.DataVolume) cdi.Behaviour {
+		if _, again := w.again.Load(dv.UID); again {
+			return cdi.Behaviour{StopAt: cdiv1.ImportInProgress}
+		}
+		if o.Behaviour == nil {
+			return cdi.Behaviour{}
+		}
+		return o.Behaviour(dv)
+	}
 	s.CDI.ProgressInterval = 50 * time.Millisecond
 	if o.Instant != nil {
 		s.CDI.Instant = &cdi.Instant{Duration: *o.Instant}

@@ -19,6 +19,9 @@ import (
 // patience is how long a plan may take.
 const patience = 30 * time.Second
 
+// sweep is how long the garbage collector may take.
+const sweep = 10 * time.Second
+
 // Runner runs plans of one story in one world, one after the other. The operator's last life in a plan is the first of
 // the next one, and what a plan leaves is looked at in the next one, too.
 type Runner struct {
@@ -87,7 +90,9 @@ func (r *Runner) run(ctx context.Context, t *testing.T, plan Plan) (Result, erro
 		case err := <-ended:
 			switch {
 			case err != nil:
-				return result, errors.Join(err, v.check(r.World))
+				result.note(r.life)
+				err = errors.Join(err, v.check(r.World))
+				return result, errors.Join(err, scene.clear(context.WithoutCancel(ctx)))
 			case !told:
 				told = true
 				go func() { ended <- v.settle(ctx, r.World) }()
@@ -161,6 +166,9 @@ func (r *Runner) judge(ctx context.Context, scene *Scene, v *view, result *Resul
 	result.note(r.life)
 	r.settled, r.left = settled, v
 	err = errors.Join(v.check(r.World), v.handsOff(r.World, result.all), scene.verify(ctx, r.Story), r.asReference(v.events(r.World)))
+	if scene.Afterwards != nil {
+		err = errors.Join(err, scene.Afterwards())
+	}
 	return errors.Join(err, scene.clear(ctx))
 }
 
@@ -186,6 +194,8 @@ func (r *Runner) stillQuiet(ctx context.Context) error {
 	if err := r.left.quietAfter(r.World, r.settled); err != nil {
 		return fmt.Errorf("after the plan before: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, sweep)
+	defer cancel()
 	if err := r.left.awaitNothing(ctx, r.World); err != nil {
 		return fmt.Errorf("after the plan before: %w", err)
 	}
@@ -203,6 +213,10 @@ func (r *Runner) Close(t *testing.T) error {
 
 // clear deletes the story's images, as somebody who tidies up: first whoever uses them lets go.
 func (s *Scene) clear(ctx context.Context) error {
+	// They would make their images again.
+	if err := s.Client.DeleteAllOf(ctx, &otv1alpha1.DataSync{}, client.InNamespace(s.Namespace)); err != nil {
+		return err
+	}
 	images := &otv1alpha1.VMDiskImageList{}
 	if err := s.Client.List(ctx, images, client.InNamespace(s.Namespace)); err != nil {
 		return err

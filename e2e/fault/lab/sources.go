@@ -9,21 +9,18 @@ import (
 	"github.com/pelotech/open-terrain/e2e/invariant"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi"
 	"github.com/pelotech/open-terrain/e2e/sim/diskimage"
-	"github.com/pelotech/open-terrain/e2e/sim/snapshotter"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
 // size of images, so large that a dropped download is not taken for a whole one.
 const size = 512 << 10
 
-// Words in a URL, or, of unready, in an image's name, that decide how it goes.
+// Words in a URL that decide how it goes.
 const (
 	// firstFails makes the first attempt fail, by a connection that breaks.
 	firstFails = "first-fails"
 	// stays never comes to the end of its download.
 	stays = "stays"
-	// unready is an image whose snapshot never becomes ready.
-	unready = "unready"
 )
 
 // nowhere is a server that is not there: imports that are played without a download do not ask it.
@@ -44,10 +41,6 @@ func Behaviour(dv *cdiv1.DataVolume) cdi.Behaviour {
 		return cdi.Behaviour{StopAt: cdiv1.ImportInProgress}
 	}
 	return cdi.Behaviour{}
-}
-
-func snapshots(_, name string) snapshotter.Behaviour {
-	return snapshotter.Behaviour{NeverReady: strings.Contains(name, unready)}
 }
 
 // url of a story's image: %s is its namespace, and a path is one of the test's own server.

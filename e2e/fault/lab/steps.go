@@ -123,6 +123,14 @@ func Lose(name string, kind otv1alpha1.LossKind) Step {
 		if err != nil {
 			return err
 		}
+		if kind == otv1alpha1.LostClaim {
+			// An import that is over before the operator is back is no loss: nobody can tell.
+			dv := &cdiv1.DataVolume{}
+			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(part), dv); err != nil {
+				return err
+			}
+			s.again.Store(dv.UID, true)
+		}
 		return s.Client.Delete(ctx, part)
 	})
 }
@@ -153,6 +161,15 @@ func awaitSnapshot(image string) Step {
 	return Step{Name: "await the snapshot of " + image, Do: func(ctx context.Context, s *Scene) error {
 		return s.await(ctx, func(e history.Event) bool {
 			return e.Resource == "volumesnapshots" && e.Created() && metav1.GetControllerOf(e.Object) != nil
+		})
+	}}
+}
+
+// awaitGoneVolume waits until the DataVolume of an image is deleted.
+func awaitGoneVolume() Step {
+	return Step{Name: "await the end of the DataVolume", Do: func(ctx context.Context, s *Scene) error {
+		return s.await(ctx, func(e history.Event) bool {
+			return e.Resource == "datavolumes" && e.Deleted && metav1.GetControllerOf(e.Prev) != nil
 		})
 	}}
 }

@@ -13,7 +13,6 @@ func gone(name string) map[string]End { return map[string]End{name: {}} }
 
 // Lives are the stories of creating, failing, changing and deleting images, with imports that are played at once.
 func Lives() []Story {
-	const image = "image"
 	full := map[string]string{"concurrency": "0"}
 	return []Story{
 		{Name: "create", Steps: []Step{Create(image, nowhere+"disk")}, Ends: succeeded(image, 1)},
@@ -53,7 +52,7 @@ func Lives() []Story {
 		{
 			Name: "change-snapshotting", Ends: succeeded(image, 1),
 			Steps: []Step{
-				Create(image, nowhere+"old", func(i *otv1alpha1.VMDiskImage) { i.Spec.SnapshotClass = "missing" }),
+				Create(image, nowhere+"old", withoutSnapshot),
 				awaitSnapshot(image),
 				Change(image, func(i *otv1alpha1.VMDiskImage) { i.Spec.SnapshotClass = "" }),
 			},
@@ -63,7 +62,6 @@ func Lives() []Story {
 
 // Deletions are the stories of images that are deleted in each of their states.
 func Deletions() []Story {
-	const image = "image"
 	full := map[string]string{"concurrency": "0"}
 	slow := map[string]string{"retryBackoffDuration": "1h"}
 	until := func(name string, policy map[string]string, url string, until ...Step) Story {
@@ -76,6 +74,13 @@ func Deletions() []Story {
 		until("syncing", nil, nowhere+stays, awaitVolume(image)),
 		until("backing-off", slow, nowhere+"status/404", Await(image, "backing off", func(i *otv1alpha1.VMDiskImage) bool { return i.Status.NextAttemptTime != nil })),
 		until("succeeded", nil, nowhere+"disk", AwaitSucceeded(image)),
+		{
+			Name: "delete-snapshotting", Ends: gone(image),
+			Steps: []Step{Create(image, nowhere+"disk", withoutSnapshot), awaitSnapshot(image), Delete(image), AwaitGone("vmdiskimages", image)},
+		},
 		until("failed", nil, nowhere+"status/404", AwaitPhase(image, otv1alpha1.PhaseFailed)),
 	}
 }
+
+// withoutSnapshot never gets a snapshot that is ready.
+func withoutSnapshot(i *otv1alpha1.VMDiskImage) { i.Spec.SnapshotClass = "missing" }

@@ -45,6 +45,8 @@ type Scene struct {
 	*World
 	// Namespace of the story's images.
 	Namespace string
+	// Afterwards, when set, is done once the story has been judged: for tests of what is judged later.
+	Afterwards func() error
 	// since is the revision after which the story looks for what comes next.
 	since int64
 	// bystanders have been placed already.

@@ -117,7 +117,10 @@ func (v *view) check(w *World) error {
 
 func (v *view) handsOff(w *World, writes []invariant.Write) error {
 	events := v.events(w)
-	return broken(events, invariant.HandsOff(w.Settings, events, writes))
+	own := slices.DeleteFunc(slices.Clone(writes), func(write invariant.Write) bool {
+		return write.Namespace != v.namespace && write.Namespace != w.Settings.Namespace
+	})
+	return broken(events, invariant.HandsOff(w.Settings, events, own))
 }
 
 // quietAfter demands that nothing happened between a revision and the deletion of the first image.
@@ -127,8 +130,7 @@ func (v *view) quietAfter(w *World, settled int64) error {
 		if e.Revision <= settled {
 			continue
 		}
-		image, _ := e.Prev.(*otv1alpha1.VMDiskImage)
-		if image != nil {
+		if e.Prev != nil && (e.Resource == "vmdiskimages" || e.Resource == "datasyncs") {
 			break // its deletion, or that nobody uses it any more, which comes before
 		}
 		window = append(window, e)

@@ -22,9 +22,13 @@ type State struct {
 	Made, Gone map[string]int
 }
 
-// counted are the resources whose creations and deletions must be those of the reference. There are no known extras:
-// names are derived from what is wanted, so that whoever tries again finds what he made before.
-var counted = []string{"vmdiskimages", "datasyncs", "datavolumes", "persistentvolumeclaims", "volumesnapshots", "volumesnapshotcontents"}
+// compared are the resources whose objects must be those of the reference, and counted those of them whose creations and
+// deletions must be, too. The only extras are VolumeSnapshotContents: the snapshotter makes a lost one again, if it comes
+// before the operator. Names are derived from what is wanted, so that whoever tries again finds what he made before.
+var (
+	compared = append([]string{"volumesnapshotcontents"}, counted...)
+	counted  = []string{"vmdiskimages", "datasyncs", "datavolumes", "persistentvolumeclaims", "volumesnapshots"}
+)
 
 // Of is the state at the end of events.
 func Of(events []history.Event) State {
@@ -43,28 +47,40 @@ func of(events []history.Event, m mask) State {
 	s := State{Objects: map[string]string{}, Made: map[string]int{}, Gone: map[string]int{}}
 	objects := map[history.Key]client.Object{}
 	for _, e := range events {
-		if !slices.Contains(counted, e.Resource) || CDIs(e.Key) {
+		if !slices.Contains(compared, e.Resource) || CDIs(e.Key) {
 			if e.Resource == "leases" {
 				objects[e.Key] = e.Object
 			}
 			continue
 		}
-		switch {
-		case e.Deleted:
-			s.Gone[e.Resource]++
-			delete(objects, e.Key)
-			continue
-		case e.Created():
-			s.Made[e.Resource]++
-		}
+		s.count(e)
 		objects[e.Key] = e.Object
+		if e.Deleted {
+			delete(objects, e.Key)
+		}
 	}
+	texts := map[string][]string{} // names may be the same once they are masked
 	for key, object := range objects {
 		if text := m.text(object); text != "" {
-			s.Objects[m.names(key.Resource+" "+key.Name)] += text
+			name := m.names(key.Resource + " " + key.Name)
+			texts[name] = append(texts[name], text)
 		}
 	}
+	for name, list := range texts {
+		slices.Sort(list)
+		s.Objects[name] = strings.Join(list, "")
+	}
 	return s
+}
+
+func (s State) count(e history.Event) {
+	switch {
+	case !slices.Contains(counted, e.Resource):
+	case e.Deleted:
+		s.Gone[e.Resource]++
+	case e.Created():
+		s.Made[e.Resource]++
+	}
 }
 
 // CDIs says that an object is CDI's own business: how it fills a claim is not what is compared.

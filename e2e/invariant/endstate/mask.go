@@ -45,7 +45,7 @@ var random = [][]string{
 // path are fields of an image that tell how it came to where it is.
 var path = [][]string{
 	{"status", "attempts"}, {"status", "lastFailure"}, {"status", "lastLoss"}, {"status", "losses"}, {"status", "message"}, {"status", "attemptUID"},
-	{"status", "observedGeneration"}, {"status", "references", "lastReferencedAt"},
+	{"status", "observedGeneration"}, {"status", "startedAt"}, {"status", "references", "lastReferencedAt"},
 }
 
 func strict(events []history.Event) mask {
@@ -101,7 +101,9 @@ func (m mask) text(object client.Object) string {
 	if err != nil {
 		return err.Error()
 	}
-	if _, ok := object.(*otv1alpha1.VMDiskImage); !ok {
+	switch object.(type) {
+	case *otv1alpha1.VMDiskImage, *otv1alpha1.DataSync:
+	default:
 		raw = essence(raw)
 	}
 	for _, fields := range append(slices.Clone(random), m.drop...) {
