@@ -34,17 +34,19 @@ func TestHistories(t *testing.T) {
 	t.Parallel()
 	settings := lab.Settings()
 	settings.Touched = true
-	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(50 * time.Millisecond), Policy: lab.BasePolicy(), Settings: settings})
+	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(50 * time.Millisecond), Policy: lab.BasePolicy(), Settings: settings, Chart: []string{"inUseProtection.enabled=false"}})
 	t.Run("random", func(t *testing.T) { randomHistories(t, w) })
+	t.Run("deletions that no policy refuses", func(t *testing.T) { tell(t, w, lab.Held(), lab.Single, lab.Double) })
 	t.Run("sabotage turns the oracles red", func(t *testing.T) { sabotage(t, w) })
 }
 
-// TestLeaders has several processes that each believe to be the leader.
+// TestLeaders has several processes that each believe to be the leader, and answers that never come.
 func TestLeaders(t *testing.T) {
 	t.Parallel()
 	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.BasePolicy(), Settings: lab.Settings()})
 	t.Run("two leaders", func(t *testing.T) { twoLeaders(t, w) })
 	t.Run("a leader that is paused", func(t *testing.T) { pausedLeader(t, w) })
+	t.Run("a request that hangs", func(t *testing.T) { requestHangs(t, w) })
 	t.Run("a write that comes late", func(t *testing.T) { lateWrites(t, w) })
 }
 

@@ -18,7 +18,8 @@ import (
 // graph are the ways from phase to phase within a revision. A new revision may begin with Queued, or with Syncing when
 // there is a slot at once.
 var graph = map[otv1alpha1.Phase][]otv1alpha1.Phase{
-	"": {otv1alpha1.PhaseQueued, otv1alpha1.PhaseSyncing},
+	// Failed at once is what the policy does not allow.
+	"": {otv1alpha1.PhaseQueued, otv1alpha1.PhaseSyncing, otv1alpha1.PhaseFailed},
 	// Succeeded without a download: the spec has gone back to what is there still.
 	otv1alpha1.PhaseQueued:       {otv1alpha1.PhaseSyncing, otv1alpha1.PhaseFailed, otv1alpha1.PhaseSucceeded},
 	otv1alpha1.PhaseSyncing:      {otv1alpha1.PhaseQueued, otv1alpha1.PhaseSnapshotting, otv1alpha1.PhaseFailed},

@@ -28,6 +28,10 @@ type Options struct {
 // unlimited is how long the controllers wait for their caches: CDI or the snapshotter may be installed later.
 const unlimited = 100 * 365 * 24 * time.Hour
 
+// tooLong is how long one look may take. A request whose answer never comes, because the connection died in silence, must
+// not stop a worker for ever: the starts and the downloads have one each.
+const tooLong = 30 * time.Second
+
 // Setup adds the controllers to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	m, err := newMetrics(ctrlmetrics.Registry)
@@ -80,7 +84,7 @@ func (p part) add(mgr manager.Manager) error {
 	// The priority queue would change the order of starts; the other workers do not depend on any.
 	c, err := controller.New(p.name, mgr, controller.Options{
 		Reconciler: p.reconciler, MaxConcurrentReconciles: p.workers,
-		CacheSyncTimeout: unlimited, UsePriorityQueue: new(false),
+		CacheSyncTimeout: unlimited, ReconciliationTimeout: tooLong, UsePriorityQueue: new(false),
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, 30*time.Second),
 	})
 	if err != nil {

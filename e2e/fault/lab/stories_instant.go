@@ -36,6 +36,13 @@ func Lives() []Story {
 			},
 		},
 		{
+			Name: "not-allowed", Policy: map[string]string{"allowedSources": "http://elsewhere.test/"}, Ends: succeeded(image, 1),
+			Steps: []Step{
+				Create(image, nowhere+"disk"), AwaitPhase(image, otv1alpha1.PhaseFailed),
+				Policy(nil), AwaitSucceeded(image),
+			},
+		},
+		{
 			Name: "change-queued", Policy: full, Ends: succeeded(image, 1),
 			Steps: []Step{
 				Create(image, nowhere+"old"), AwaitPhase(image, otv1alpha1.PhaseQueued),

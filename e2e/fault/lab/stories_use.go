@@ -54,6 +54,26 @@ func Using() []Story {
 	}
 }
 
+// Held are the stories of images that are deleted while they are in use, where no policy refuses that: the finalizer holds.
+func Held() []Story {
+	return []Story{
+		{
+			Name: "held-succeeded", Ends: gone(image),
+			Steps: []Step{
+				Create(image, nowhere+"disk"), AwaitSucceeded(image), Use(image, 1), AwaitProtected(image, true),
+				Delete(image), Pass(settled), Use(image, 0), AwaitGone("vmdiskimages", image),
+			},
+		},
+		{
+			Name: "held-syncing", Ends: gone(image),
+			Steps: []Step{
+				Create(image, nowhere+stays), awaitVolume(image), Use(image, 1), AwaitProtected(image, true),
+				Delete(image), awaitGoneVolume(), Use(image, 0), AwaitGone("vmdiskimages", image),
+			},
+		},
+	}
+}
+
 // Pass lets time go by.
 func Pass(d time.Duration) Step {
 	return Step{Name: "let " + d.String() + " pass", Do: func(ctx context.Context, _ *Scene) error {
