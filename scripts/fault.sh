@@ -3,7 +3,7 @@
 # TEST_ARGS goes to go test, as in TEST_ARGS='-run TestStories/update'. docs/testing.md has the other variables.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export OT_PLANS="${OT_PLANS:-all}" OT_TABLE
+export OT_PLANS="${OT_PLANS:-all}" OT_SEED="${OT_SEED:-$(date +%s)}" OT_TABLE
 OT_TABLE="$(mktemp)"
 trap 'rm -f "$OT_TABLE"' EXIT
 read -ra more <<<"${TEST_ARGS:-}"

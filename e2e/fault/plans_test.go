@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/pelotech/open-terrain/e2e/fault/lab"
 	"github.com/stretchr/testify/assert"
@@ -16,10 +15,10 @@ import (
 // sample is how many plans of a story run, unless OT_PLANS says another number, or "all".
 const sample = 1
 
-// seed of the samples and the random histories: OT_SEED, or the time.
+// seed of the samples and the random histories: OT_SEED, or one that is always the same. make fault gives the time.
 func seed(t *testing.T) uint64 {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
+	seed := uint64(1)
 	if text := os.Getenv("OT_SEED"); text != "" {
 		given, err := strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"strconv"
@@ -78,27 +79,26 @@ func randomHistories(t *testing.T, w *lab.World) {
 	report(t, line)
 	// A comparison that never turns red would be none.
 	one, other := map[string]*wantedImage{"a": {url: urls[0]}}, map[string]*wantedImage{"a": {url: urls[0], volume: otv1alpha1.VolumeDeleteAfterSnapshot}}
-	assert.ErrorContains(t, same(t, w, "control", anew(one), anew(other), one), "missing: datavolumes a-current")
+	assert.ErrorContains(t, same(t.Context(), w, "control", [2][]lab.Step{anew(one), anew(other)}, one), "missing: datavolumes a-current")
 }
 
 func compare(t *testing.T, w *lab.World, n int, history []edit) error {
 	t.Helper()
 	steps, images, policy := script(history)
 	steps = append([]lab.Step{lab.Policy(nil)}, steps...)
-	if err := same(t, w, strconv.Itoa(n), append([]lab.Step{lab.Policy(policy)}, anew(images)...), steps, images); err != nil {
+	if err := same(t.Context(), w, strconv.Itoa(n), [2][]lab.Step{append([]lab.Step{lab.Policy(policy)}, anew(images)...), steps}, images); err != nil {
 		return fmt.Errorf("edits %v: %w", history, err)
 	}
 	return nil
 }
 
-// same says how what the steps come to differs from the images made at once.
-func same(t *testing.T, w *lab.World, name string, atOnce, steps []lab.Step, images map[string]*wantedImage) error {
-	t.Helper()
-	incremental, err := w.Play(t.Context(), "history-"+name, steps)
+// same says how what the steps come to (the second of the two) differs from the images made at once (the first).
+func same(ctx context.Context, w *lab.World, name string, twice [2][]lab.Step, images map[string]*wantedImage) error {
+	incremental, err := w.Play(ctx, "history-"+name, twice[1])
 	if err != nil {
 		return err
 	}
-	fresh, err := w.Play(t.Context(), "fresh-"+name, atOnce)
+	fresh, err := w.Play(ctx, "fresh-"+name, twice[0])
 	if err != nil {
 		return fmt.Errorf("made at once: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -32,7 +31,7 @@ func (s *Scene) placeBystanders(ctx context.Context, image *otv1alpha1.VMDiskIma
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Resources: storage,
 		}},
 		&snapshotv1.VolumeSnapshot{ObjectMeta: meta, Spec: snapshotv1.VolumeSnapshotSpec{
-			Source: snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: ptr.To("somebody-elses")},
+			Source: snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: new("somebody-elses")},
 		}},
 		bystanderVolume(meta, storage),
 	} {

@@ -66,16 +66,7 @@ func (r *Runner) Run(t *testing.T, plan Plan) (Result, error) {
 func (r *Runner) run(ctx context.Context, t *testing.T, plan Plan) (Result, error) {
 	t.Helper()
 	result := Result{Lives: 1}
-	if err := r.stillQuiet(ctx); err != nil {
-		return result, err
-	}
-	if err := r.World.SetPolicy(ctx, merged(BasePolicy(), r.Story.Policy)); err != nil {
-		return result, err
-	}
-	if err := r.firstLife(t, plan.rules(0)); err != nil {
-		return result, err
-	}
-	scene, v, err := r.open(ctx)
+	scene, v, err := r.begin(ctx, t, plan)
 	if err != nil {
 		return result, err
 	}
@@ -104,6 +95,21 @@ func (r *Runner) run(ctx context.Context, t *testing.T, plan Plan) (Result, erro
 			return result, r.judge(ctx, scene, v, &result)
 		}
 	}
+}
+
+// begin looks back at the last plan, and prepares the next one.
+func (r *Runner) begin(ctx context.Context, t *testing.T, plan Plan) (*Scene, *view, error) {
+	t.Helper()
+	if err := r.stillQuiet(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := r.World.SetPolicy(ctx, merged(BasePolicy(), r.Story.Policy)); err != nil {
+		return nil, nil, err
+	}
+	if err := r.firstLife(t, plan.rules(0)); err != nil {
+		return nil, nil, err
+	}
+	return r.open(ctx)
 }
 
 // open makes the scene of the next plan.

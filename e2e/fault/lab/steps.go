@@ -147,8 +147,8 @@ func Refused(step Step) Step {
 }
 
 // awaitVolume waits until there is a DataVolume of an image that downloads.
-func awaitVolume(image string) Step {
-	return Step{Name: "await the download of " + image, Do: func(ctx context.Context, s *Scene) error {
+func awaitVolume() Step {
+	return Step{Name: "await the download", Do: func(ctx context.Context, s *Scene) error {
 		return s.await(ctx, func(e history.Event) bool {
 			dv, ok := history.As[*cdiv1.DataVolume](e)
 			return ok && metav1.GetControllerOf(dv) != nil && dv.Status.Phase == cdiv1.ImportInProgress
@@ -157,8 +157,8 @@ func awaitVolume(image string) Step {
 }
 
 // awaitSnapshot waits until there is a VolumeSnapshot of an image: status says Snapshotting before.
-func awaitSnapshot(image string) Step {
-	return Step{Name: "await the snapshot of " + image, Do: func(ctx context.Context, s *Scene) error {
+func awaitSnapshot() Step {
+	return Step{Name: "await the snapshot", Do: func(ctx context.Context, s *Scene) error {
 		return s.await(ctx, func(e history.Event) bool {
 			return e.Resource == "volumesnapshots" && e.Created() && metav1.GetControllerOf(e.Object) != nil
 		})

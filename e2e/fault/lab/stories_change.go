@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"slices"
+
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 )
 
@@ -18,28 +20,28 @@ func healed(i *otv1alpha1.VMDiskImage) bool {
 // Updates are the stories of images that have succeeded and are changed.
 func Updates() []Story {
 	made := []Step{Create(image, nowhere+"old"), AwaitSucceeded(image)}
-	after := func(steps ...Step) []Step { return append(made[:len(made):len(made)], steps...) }
+	after := func(steps ...Step) []Step { return append(slices.Clip(made), steps...) }
 	return []Story{
-		{Name: "update", Steps: after(Change(image, URL(nowhere+"new")), AwaitSucceeded(image)), Ends: succeeded(image, 1)},
+		{Name: "update", Steps: after(Change(image, URL(nowhere+"new")), AwaitSucceeded(image)), Ends: succeeded(1)},
 		{
 			Name: "update-fails", Steps: after(Change(image, URL(nowhere+"status/404")), AwaitPhase(image, otv1alpha1.PhaseFailed)),
 			Ends: map[string]End{image: {Phase: otv1alpha1.PhaseFailed, Attempts: 2}},
 		},
 		{
-			Name: "update-and-back", Ends: succeeded(image, 0),
+			Name: "update-and-back", Ends: succeeded(0),
 			Steps: after(
-				Change(image, URL(nowhere+stays)), awaitVolume(image),
+				Change(image, URL(nowhere+stays)), awaitVolume(),
 				Change(image, URL(nowhere+"old")), AwaitSucceeded(image),
 			),
 		},
 		{
-			Name: "update-in-use", Ends: succeeded(image, 1),
+			Name: "update-in-use", Ends: succeeded(1),
 			Steps: after(
 				Use(image, 1), AwaitProtected(image, true),
 				Change(image, URL(nowhere+"new")), AwaitSucceeded(image),
 			),
 		},
-		{Name: "request", Steps: after(Request(image, "again"), AwaitSucceeded(image)), Ends: succeeded(image, 1)},
+		{Name: "request", Steps: after(Request(image, "again"), AwaitSucceeded(image)), Ends: succeeded(1)},
 		{
 			Name: "drop-volume", Ends: map[string]End{image: {Phase: otv1alpha1.PhaseSucceeded, Attempts: 1, NoVolume: true}},
 			Steps: after(Change(image, noVolume), awaitGoneVolume()),

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"slices"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/history"
@@ -18,7 +19,7 @@ func Collections() []Story {
 	both := map[string]End{one: {Phase: otv1alpha1.PhaseSucceeded, Attempts: 1}, two: {Phase: otv1alpha1.PhaseSucceeded, Attempts: 1}}
 	first := map[string]End{one: {Phase: otv1alpha1.PhaseSucceeded, Attempts: 1}, two: {}}
 	made := []Step{Collect("one", "two"), awaitCollection(otv1alpha1.DataSyncSucceeded)}
-	after := func(steps ...Step) []Step { return append(made[:len(made):len(made)], steps...) }
+	after := func(steps ...Step) []Step { return append(slices.Clip(made), steps...) }
 	return []Story{
 		{Name: "datasync", Steps: made, Ends: both},
 		{Name: "datasync-entry-removed", Steps: after(Collect("one"), AwaitGone("vmdiskimages", two)), Ends: first},

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -17,29 +18,29 @@ func shortLived(i *otv1alpha1.VMDiskImage) { i.Spec.UnusedTTL = &metav1.Duration
 // Using are the stories of images that virtual machines use, and of those that nobody uses.
 func Using() []Story {
 	made := []Step{Create(image, nowhere+"disk"), AwaitSucceeded(image)}
-	after := func(steps ...Step) []Step { return append(made[:len(made):len(made)], steps...) }
+	after := func(steps ...Step) []Step { return append(slices.Clip(made), steps...) }
 	return []Story{
 		{
-			Name: "use", Ends: succeeded(image, 1),
+			Name: "use", Ends: succeeded(1),
 			Steps: after(Use(image, 2), AwaitProtected(image, true), Use(image, 0), AwaitProtected(image, false)),
 		},
 		{
-			Name: "delete-in-use", Ends: gone(image),
+			Name: "delete-in-use", Ends: gone(),
 			Steps: after(
 				Use(image, 1), AwaitProtected(image, true), Refused(Delete(image)),
 				Use(image, 0), AwaitProtected(image, false), Delete(image), AwaitGone("vmdiskimages", image),
 			),
 		},
 		{
-			Name: "prune", Ends: gone(image),
+			Name: "prune", Ends: gone(),
 			Steps: []Step{Create(image, nowhere+"disk", shortLived), AwaitGone("vmdiskimages", image)},
 		},
 		{
-			Name: "prune-by-policy", Ends: gone(image),
+			Name: "prune-by-policy", Ends: gone(),
 			Steps: after(Policy(map[string]string{"unusedImageTTL": soon.String()}), AwaitGone("vmdiskimages", image)),
 		},
 		{
-			Name: "prune-dry-run", Ends: succeeded(image, 1),
+			Name: "prune-dry-run", Ends: succeeded(1),
 			Steps: []Step{
 				Create(image, nowhere+"disk", shortLived, func(i *otv1alpha1.VMDiskImage) {
 					metav1.SetMetaDataAnnotation(&i.ObjectMeta, otv1alpha1.AnnotationDryRun, "true")
@@ -48,7 +49,7 @@ func Using() []Story {
 			},
 		},
 		{
-			Name: "use-races-prune", Ends: gone(image),
+			Name: "use-races-prune", Ends: gone(),
 			Steps: []Step{Create(image, nowhere+"disk", shortLived), AwaitSucceeded(image), Pass(soon), useIfThere(image), AwaitAbsent(image)},
 		},
 	}
@@ -58,16 +59,16 @@ func Using() []Story {
 func Held() []Story {
 	return []Story{
 		{
-			Name: "held-succeeded", Ends: gone(image),
+			Name: "held-succeeded", Ends: gone(),
 			Steps: []Step{
 				Create(image, nowhere+"disk"), AwaitSucceeded(image), Use(image, 1), AwaitProtected(image, true),
 				Delete(image), Pass(settled), Use(image, 0), AwaitGone("vmdiskimages", image),
 			},
 		},
 		{
-			Name: "held-syncing", Ends: gone(image),
+			Name: "held-syncing", Ends: gone(),
 			Steps: []Step{
-				Create(image, nowhere+stays), awaitVolume(image), Use(image, 1), AwaitProtected(image, true),
+				Create(image, nowhere+stays), awaitVolume(), Use(image, 1), AwaitProtected(image, true),
 				Delete(image), awaitGoneVolume(), Use(image, 0), AwaitGone("vmdiskimages", image),
 			},
 		},

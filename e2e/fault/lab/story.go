@@ -106,9 +106,17 @@ func (e End) differs(image *otv1alpha1.VMDiskImage) string {
 		return fmt.Sprintf("%d losses, not %d", st.Losses, e.Losses)
 	case e.Reason != "" && (st.LastFailure == nil || st.LastFailure.Reason != e.Reason):
 		return fmt.Sprintf("the last failure is %v, not %s", st.LastFailure, e.Reason)
-	case e.Phase == otv1alpha1.PhaseSucceeded && (st.Artifact == nil || st.Artifact.Revision != st.Revision):
+	case e.Phase == otv1alpha1.PhaseSucceeded:
+		return e.artifact(&st)
+	}
+	return ""
+}
+
+func (e End) artifact(st *otv1alpha1.VMDiskImageStatus) string {
+	switch {
+	case st.Artifact == nil || st.Artifact.Revision != st.Revision:
 		return "its artifact is not of its revision"
-	case e.Phase == otv1alpha1.PhaseSucceeded && (st.Artifact.DataVolume == "") != e.NoVolume:
+	case (st.Artifact.DataVolume == "") != e.NoVolume:
 		return fmt.Sprintf("its artifact's DataVolume is %q", st.Artifact.DataVolume)
 	}
 	return ""

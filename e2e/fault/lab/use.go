@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -58,10 +59,5 @@ func AwaitProtected(name string, protected bool) Step {
 }
 
 func isProtected(image *otv1alpha1.VMDiskImage) bool {
-	for _, f := range image.Finalizers {
-		if f == otv1alpha1.FinalizerProtection {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(image.Finalizers, otv1alpha1.FinalizerProtection)
 }
