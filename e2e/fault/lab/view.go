@@ -140,12 +140,13 @@ func (v *view) quietAfter(w *World, settled int64) error {
 
 // awaitNothing returns when nothing is left of the images of a plan, which have been deleted.
 func (v *view) awaitNothing(ctx context.Context, w *World) error {
+	var left error
 	for {
 		if _, err := w.Recorder.Sync(ctx); err != nil {
-			return err
+			return errors.Join(left, err)
 		}
 		events := v.events(w)
-		left := broken(events, invariant.NoOrphans(w.Settings, events))
+		left = broken(events, invariant.NoOrphans(w.Settings, events))
 		if left == nil {
 			return nil
 		}

@@ -1,6 +1,7 @@
 // Package endstate compares how two histories end: what exists, and how much of each kind was made and deleted on the way
 // (I13). What must differ from one telling to the next is masked: UIDs, times, versions, tickets, the numbers of slots,
-// namespaces, and the hashes of revisions, which become r1, r2 in the order in which status told of them.
+// namespaces, and the hashes of revisions, which become r1, r2 in the order in which the image's
+// status told of them.
 package endstate
 
 import (
@@ -145,13 +146,13 @@ func difference(is, was string) string {
 	return text.String()
 }
 
-// revisions that images' statuses told of, in that order.
-func revisions(events []history.Event) []string {
-	var seen []string
+// revisions that each image's status told of, in that order.
+func revisions(events []history.Event) map[history.Key][]string {
+	seen := map[history.Key][]string{}
 	for _, e := range events {
 		image, ok := history.As[*otv1alpha1.VMDiskImage](e)
-		if ok && image.Status.Revision != "" && !slices.Contains(seen, image.Status.Revision) {
-			seen = append(seen, image.Status.Revision)
+		if ok && image.Status.Revision != "" && !slices.Contains(seen[e.Key], image.Status.Revision) {
+			seen[e.Key] = append(seen[e.Key], image.Status.Revision)
 		}
 	}
 	return seen

@@ -51,8 +51,10 @@ var path = [][]string{
 func strict(events []history.Event) mask {
 	m := mask{}
 	m.addNamespaces(events)
-	for i, revision := range revisions(events) {
-		m.replace = append(m.replace, replacement{regexp.MustCompile(`\b` + revision + `\b`), fmt.Sprintf("r%d", i+1)})
+	for _, ofImage := range revisions(events) {
+		for i, revision := range ofImage {
+			m.replace = append(m.replace, replacement{regexp.MustCompile(`\b` + revision + `\b`), fmt.Sprintf("r%d", i+1)})
+		}
 	}
 	return m
 }
