@@ -71,18 +71,23 @@ type step struct {
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update,namespace=operator
 
-// Reconcile is a round: it takes steps until there is none. The request says nothing.
+// roundTime is how long a round goes on while there are steps to take: well below tooLong, which would break off a write.
+const roundTime = 5 * time.Second
+
+// Reconcile is a round: it takes steps until there is none, each by the policy of the moment. The request says nothing.
 func (a *Admission) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	defer a.wakeFresh()
-	p, err := a.policy(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	a.wakeHolders()
-	if err := a.judge(ctx, p); err != nil {
-		return reconcile.Result{}, err
-	}
-	for {
+	for begin, first := a.now(), true; a.now().Sub(begin) < roundTime; first = false {
+		p, err := a.policy(ctx)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if first {
+			a.wakeHolders()
+		}
+		if err := a.judge(ctx, p); err != nil {
+			return reconcile.Result{}, err
+		}
 		s, ok := a.next(p.Concurrency)
 		if !ok {
 			return a.later(), nil
@@ -91,6 +96,7 @@ func (a *Admission) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 			return reconcile.Result{}, err
 		}
 	}
+	return reconcile.Result{RequeueAfter: time.Millisecond}, nil
 }
 
 // next is the most urgent step: a slot that is done with goes to the first in the queue or becomes free; then free slots
