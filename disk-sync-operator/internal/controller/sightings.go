@@ -17,13 +17,14 @@ type sightings struct {
 }
 
 type sighting struct {
+	name    string // of the revision
 	attempt int32
 	uid     types.UID
 }
 
 // note remembers a DataVolume of the attempt that status is about.
 func (s *sightings) note(image *v1alpha1.VMDiskImage, dv *cdiv1.DataVolume) {
-	if !ownedBy(dv, image.UID) || dv.Annotations[v1alpha1.AnnotationAttempt] != strconv.Itoa(int(image.Status.Attempts)) ||
+	if !ownedBy(dv, image.UID) || dv.Name != attemptName(image) || dv.Annotations[v1alpha1.AnnotationAttempt] != strconv.Itoa(int(image.Status.Attempts)) ||
 		dv.Status.Phase == cdiv1.Succeeded {
 		return
 	}
@@ -32,17 +33,22 @@ func (s *sightings) note(image *v1alpha1.VMDiskImage, dv *cdiv1.DataVolume) {
 	if s.seen == nil {
 		s.seen = map[types.UID]sighting{}
 	}
-	s.seen[image.UID] = sighting{attempt: image.Status.Attempts, uid: dv.UID}
+	s.seen[image.UID] = sighting{name: dv.Name, attempt: image.Status.Attempts, uid: dv.UID}
 }
 
 // of is the DataVolume that was seen for the attempt that status is about, or empty.
 func (s *sightings) of(image *v1alpha1.VMDiskImage) types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if seen := s.seen[image.UID]; seen.attempt == image.Status.Attempts {
+	if seen := s.seen[image.UID]; seen.name == attemptName(image) && seen.attempt == image.Status.Attempts {
 		return seen.uid
 	}
 	return ""
+}
+
+// attemptName is the name of the DataVolume of the attempt that status is about. Attempts count anew with each revision.
+func attemptName(image *v1alpha1.VMDiskImage) string {
+	return v1alpha1.ChildName(image.Name, image.Status.Revision)
 }
 
 func (s *sightings) forget(image types.UID) {
