@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/history"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -152,6 +154,16 @@ func awaitVolume() Step {
 		return s.await(ctx, func(e history.Event) bool {
 			dv, ok := history.As[*cdiv1.DataVolume](e)
 			return ok && metav1.GetControllerOf(dv) != nil && dv.Status.Phase == cdiv1.ImportInProgress
+		})
+	}}
+}
+
+// awaitReady waits until the snapshot is ready, once more.
+func awaitReady() Step {
+	return Step{Name: "await the ready snapshot", Do: func(ctx context.Context, s *Scene) error {
+		return s.await(ctx, func(e history.Event) bool {
+			vs, ok := history.As[*snapshotv1.VolumeSnapshot](e)
+			return ok && vs.Status != nil && ptr.Deref(vs.Status.ReadyToUse, false)
 		})
 	}}
 }

@@ -20,6 +20,8 @@ type Story struct {
 	Ends map[string]End
 	// Downloads is how many whole downloads of a path at the server are allowed; %s in it is the story's namespace.
 	Downloads map[string]int
+	// AnyWay compares the end with that of the reference, and not the way to it: somebody else may be quicker.
+	AnyWay bool
 }
 
 // End of an image. The zero value means that it is gone.
