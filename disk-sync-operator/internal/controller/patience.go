@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -53,7 +54,7 @@ func (p *patient) List(ctx context.Context, list client.ObjectList, opts ...clie
 	defer cancel()
 	err := p.Client.List(waiting, list, opts...)
 	if outOfPatience(ctx, err) {
-		return p.Client.List(ctx, list, append(opts[:len(opts):len(opts)], asItIs{})...)
+		return p.Client.List(ctx, list, append(slices.Clip(opts), asItIs{})...)
 	}
 	return err
 }
