@@ -13,6 +13,9 @@
 // An image whose source the policy does not admit is Failed, too: instead of being Queued, and from there and from
 // BackingOff. It is Queued when the policy admits the source by then.
 //
+// What has Succeeded goes back to Snapshotting when its snapshot is lost, and to Queued when its volume is lost or its spec
+// changes; the artifact stays Ready as long as it can be cloned.
+//
 // The law of one attempt: the slot is held before Syncing is written, Syncing is written before the DataVolume is
 // created, a failure is written before the DataVolume is deleted, and the slot is given up only when the DataVolume
 // has Succeeded or is gone. So status is a record ahead of the deed: a Decision is carried out in the order status,

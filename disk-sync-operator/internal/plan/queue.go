@@ -18,7 +18,7 @@ func enter(s Snapshot, now time.Time) Decision {
 		}
 		return d
 	}
-	return start(s, report, now)
+	return start(s, report)
 }
 
 // queued waits for a slot.
@@ -36,7 +36,7 @@ func queued(s Snapshot, now time.Time) Decision {
 	case s.Slot == "":
 		return cleanUp(s, Decision{Report: report})
 	}
-	return start(s, report, now)
+	return start(s, report)
 }
 
 // hasSnapshot says that the revision can be cloned already: the spec went back to one that had succeeded.
@@ -50,7 +50,7 @@ func hasVolume(s Snapshot) bool {
 }
 
 // start begins the next attempt, unless a former DataVolume is in its way.
-func start(s Snapshot, report Report, _ time.Time) Decision {
+func start(s Snapshot, report Report) Decision {
 	if s.DataVolume != nil && owned(s, s.DataVolume) {
 		return cleanUp(s, Decision{Report: unchanged(s, Queued)})
 	}
