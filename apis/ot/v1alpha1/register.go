@@ -14,7 +14,8 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha
 
 // AddToScheme registers the kinds of this package. It never returns an error.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &VMDiskImage{}, &VMDiskImageList{}, &DataSync{}, &DataSyncList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &VMDiskImage{}, &VMDiskImageList{}, &DataSync{}, &DataSyncList{},
+		&VirtualMachine{}, &VirtualMachineList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }
