@@ -38,8 +38,32 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &otv1alpha1.LossApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("References"):
 		return &otv1alpha1.ReferencesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeySelector"):
+		return &otv1alpha1.SecretKeySelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachine"):
+		return &otv1alpha1.VirtualMachineApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachineDiskStatus"):
+		return &otv1alpha1.VirtualMachineDiskStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachineImageStatus"):
+		return &otv1alpha1.VirtualMachineImageStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachineInterface"):
+		return &otv1alpha1.VirtualMachineInterfaceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachineInterfaceStatus"):
+		return &otv1alpha1.VirtualMachineInterfaceStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachineResources"):
+		return &otv1alpha1.VirtualMachineResourcesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachineSpec"):
+		return &otv1alpha1.VirtualMachineSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachineStatus"):
+		return &otv1alpha1.VirtualMachineStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachineUser"):
+		return &otv1alpha1.VirtualMachineUserApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualMachineUserStatus"):
+		return &otv1alpha1.VirtualMachineUserStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VMDiskImage"):
 		return &otv1alpha1.VMDiskImageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VMDiskImageReference"):
+		return &otv1alpha1.VMDiskImageReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VMDiskImageSpec"):
 		return &otv1alpha1.VMDiskImageSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VMDiskImageStatus"):

@@ -253,6 +253,18 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.RunStrategy
+  scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.SecretKeySelector
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: password
+    - name: name
+      type:
+        scalar: string
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.SourceType
   scalar: string
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VMDiskImage
@@ -273,6 +285,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VMDiskImageStatus
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VMDiskImageReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VMDiskImageSpec
   map:
     fields:
@@ -390,6 +411,252 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: ticket
       type:
         scalar: numeric
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachine
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineSpec
+    - name: status
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineStatus
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineDiskStatus
+  map:
+    fields:
+    - name: dataVolume
+      type:
+        scalar: string
+    - name: lostAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: revision
+      type:
+        scalar: string
+    - name: size
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineImageStatus
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: phase
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.Phase
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineInterface
+  map:
+    fields:
+    - name: gateway
+      type:
+        scalar: string
+    - name: ipAddress
+      type:
+        scalar: string
+    - name: macAddress
+      type:
+        scalar: string
+    - name: nameservers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: network
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineInterfaceStatus
+  map:
+    fields:
+    - name: ipAddress
+      type:
+        scalar: string
+    - name: macAddress
+      type:
+        scalar: string
+    - name: network
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachinePhase
+  scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineResources
+  map:
+    fields:
+    - name: cpu
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: diskSize
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: memory
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineSpec
+  map:
+    fields:
+    - name: baseVm
+      type:
+        scalar: string
+    - name: baseVmVersion
+      type:
+        scalar: string
+    - name: ignoreOnDeploy
+      type:
+        scalar: boolean
+    - name: interfaces
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineInterface
+          elementRelationship: associative
+          keys:
+          - network
+    - name: name
+      type:
+        scalar: string
+    - name: podNetwork
+      type:
+        scalar: boolean
+      default: true
+    - name: provisioningTimeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: resources
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineResources
+    - name: runStrategy
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.RunStrategy
+      default: Always
+    - name: users
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineUser
+          elementRelationship: associative
+          keys:
+          - name
+    - name: version
+      type:
+        scalar: string
+    - name: vmDiskImageRef
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VMDiskImageReference
+    - name: vmDiskImageTemplate
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VMDiskImageSpec
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineStatus
+  map:
+    fields:
+    - name: addresses
+      type:
+        scalar: string
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: deadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: disk
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineDiskStatus
+    - name: image
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineImageStatus
+    - name: interfaces
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineInterfaceStatus
+          elementRelationship: atomic
+    - name: message
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachinePhase
+    - name: printableStatus
+      type:
+        scalar: string
+    - name: troubledSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: users
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineUserStatus
+          elementRelationship: associative
+          keys:
+          - name
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineUser
+  map:
+    fields:
+    - name: groups
+      type:
+        scalar: string
+    - name: hashed_passwd
+      type:
+        scalar: string
+    - name: lock_passwd
+      type:
+        scalar: boolean
+    - name: name
+      type:
+        scalar: string
+    - name: passwordSecretRef
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.SecretKeySelector
+    - name: plain_text_passwd
+      type:
+        scalar: string
+    - name: shell
+      type:
+        scalar: string
+    - name: ssh_authorized_keys
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: sudo
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineUserStatus
+  map:
+    fields:
+    - name: login
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VolumePolicy
   scalar: string
 - name: io.k8s.api.core.v1.PersistentVolumeAccessMode
