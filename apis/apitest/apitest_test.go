@@ -38,3 +38,17 @@ func TestWrongNamesEveryProblem(t *testing.T) {
 	}, apitest.Wrong([]metav1.Condition{good, bad}, 1))
 	assert.Empty(t, apitest.ConditionOf(nil, "Ready"))
 }
+
+func TestMachineBuilder(t *testing.T) {
+	vm := apitest.VirtualMachine("a",
+		apitest.TemplateOf(apitest.Image("b")), apitest.MachineDeleted(since),
+		apitest.MachineStatus(func(s *v1alpha1.VirtualMachineStatus) { s.Addresses = "10.0.0.2" }),
+		apitest.MachineCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonStarting, since),
+		apitest.MachineCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRunning, since))
+	assert.Equal(t, v1alpha1.VirtualMachineReady, vm.Status.Phase)
+	assert.Equal(t, map[string]string{"Ready": "True Running"}, apitest.ConditionsOf(vm.Status.Conditions))
+	assert.Empty(t, apitest.Wrong(vm.Status.Conditions, vm.Generation))
+	assert.Equal(t, apitest.Image("b").Spec, *vm.Spec.VMDiskImageTemplate)
+	assert.Equal(t, "10.0.0.2", vm.Status.Addresses)
+	assert.True(t, vm.DeletionTimestamp.Equal(&since))
+}

@@ -60,6 +60,13 @@ func From(source v1alpha1.SourceType, url string) ImageMod {
 	}
 }
 
+// AllowedIn grants the image to namespaces: all, or, with a selector, those whose labels match it.
+func AllowedIn(from v1alpha1.NamespacesFrom, selector *metav1.LabelSelector) ImageMod {
+	return func(i *v1alpha1.VMDiskImage) {
+		i.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: from, Selector: selector}
+	}
+}
+
 // Spec changes the spec by hand.
 func Spec(change func(*v1alpha1.VMDiskImageSpec)) ImageMod {
 	return func(i *v1alpha1.VMDiskImage) { change(&i.Spec) }

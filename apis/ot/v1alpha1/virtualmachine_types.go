@@ -3,7 +3,6 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // RunStrategy says when the guest runs. The names are KubeVirt's.
@@ -28,22 +27,27 @@ type SecretKeySelector struct {
 	// name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be that of a Secret: lower-case letters, digits, '-' and '.'"
 	// +required
 	Name string `json:"name"`
-	// key in the Secret.
+	// key in the Secret; password when it is left out.
 	// +kubebuilder:default=password
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="key must be one of a Secret: letters, digits, '-', '_' and '.'"
 	// +optional
 	Key string `json:"key,omitempty"`
 }
 
 // VirtualMachineUser is an account that cloud-init makes in the guest at its first start. Field names are cloud-init's.
+// +kubebuilder:validation:XValidation:rule="[has(self.plain_text_passwd), has(self.passwordSecretRef), has(self.hashed_passwd)].filter(given, given).size() <= 1",message="give at most one of plain_text_passwd, passwordSecretRef and hashed_passwd"
+// +kubebuilder:validation:XValidation:rule="!has(self.lock_passwd) || self.lock_passwd || has(self.plain_text_passwd) || has(self.passwordSecretRef) || has(self.hashed_passwd)",message="lock_passwd: false needs a password: passwordSecretRef, hashed_passwd or plain_text_passwd"
 type VirtualMachineUser struct {
 	// name of the account. What is no Linux login is made one ("demo user" becomes demo-user, with the name kept as its
 	// full name); status.users says what became of it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Zl}\\\\p{Zp}]')",message="name must not contain line breaks or control characters"
 	// +required
 	Name string `json:"name"`
 
@@ -51,6 +55,7 @@ type VirtualMachineUser struct {
 	// gets a hash.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Zl}\\\\p{Zp}]')",message="plain_text_passwd must not contain line breaks or control characters"
 	// +optional
 	PlainTextPasswd string `json:"plain_text_passwd,omitempty"`
 
@@ -58,9 +63,10 @@ type VirtualMachineUser struct {
 	// +optional
 	PasswordSecretRef *SecretKeySelector `json:"passwordSecretRef,omitempty"`
 
-	// hashed_passwd is the password as crypt(5) hashes it.
+	// hashed_passwd is the password as crypt(5) hashes it: $6$ (mkpasswd -m sha-512), $y$ and their like.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^\\\\$[0-9a-z]{1,8}\\\\$[./0-9A-Za-z$=,+-]{8,}$')",message="hashed_passwd must be a hash of crypt(5), such as mkpasswd -m sha-512 prints: $6$..."
 	// +optional
 	HashedPasswd string `json:"hashed_passwd,omitempty"`
 
@@ -70,65 +76,85 @@ type VirtualMachineUser struct {
 
 	// sudo is a rule of sudoers, such as "ALL=(ALL) NOPASSWD:ALL".
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Zl}\\\\p{Zp}]')",message="sudo must not contain line breaks or control characters"
 	// +optional
 	Sudo string `json:"sudo,omitempty"`
 
 	// groups that the account is added to, separated by commas.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Zl}\\\\p{Zp}]')",message="groups must not contain line breaks or control characters"
 	// +optional
 	Groups string `json:"groups,omitempty"`
 
 	// shell of the account; /bin/bash when it is left out.
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^:\\\\p{Cc}\\\\p{Zl}\\\\p{Zp}]+$')",message="shell must be the path of a program, for example /bin/bash"
 	// +optional
 	Shell string `json:"shell,omitempty"`
 
 	// ssh_authorized_keys are public keys that may log in.
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MaxLength=16384
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Zl}\\\\p{Zp}]')",message="ssh_authorized_keys are public keys, one line each, without control characters"
 	// +listType=atomic
 	// +optional
 	SSHAuthorizedKeys []string `json:"ssh_authorized_keys,omitempty"`
 }
 
-// VirtualMachineResources are what the guest sees.
+// VirtualMachineResources are what the guest sees. Exponents are not allowed in quantities: to parse 1e-2147483647 takes
+// the API server and the operators minutes.
 type VirtualMachineResources struct {
 	// cpu is the number of cores, as a Kubernetes quantity. A fraction is rounded up for the guest and asked of the node as
 	// it is. Default: 1.
+	// +kubebuilder:validation:XValidation:rule="string(self).matches('^([0-9]{1,3}(\\\\.[0-9]{1,3})?|[0-9]{1,6}m)$') && quantity(string(self)).isGreaterThan(quantity('0')) && !quantity(string(self)).isGreaterThan(quantity('512'))",message="cpu must be more than 0 and at most 512, for example 2 or 500m"
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 	// memory of the guest, as a Kubernetes quantity (2Gi). The node gives some 270Mi more. Default: 1Gi.
+	// +kubebuilder:validation:XValidation:rule="string(self).matches('^[0-9]{1,15}(\\\\.[0-9]{1,9})?([KMGT]i|[kMGT])?$') && !quantity(string(self)).isLessThan(quantity('32Mi')) && !quantity(string(self)).isGreaterThan(quantity('16Ti'))",message="memory must be at least 32Mi and at most 16Ti, for example 2Gi"
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// diskSize of the root disk, as a Kubernetes quantity (18Gi). A disk is never smaller than its image: status.disk.size
 	// is what it is. Default: the image's.
+	// +kubebuilder:validation:XValidation:rule="string(self).matches('^[0-9]{1,15}(\\\\.[0-9]{1,9})?([KMGT]i|[kMGT])?$') && quantity(string(self)).isGreaterThan(quantity('0')) && !quantity(string(self)).isGreaterThan(quantity('64Ti'))",message="diskSize must be more than 0 and at most 64Ti, for example 24Gi"
 	// +optional
 	DiskSize *resource.Quantity `json:"diskSize,omitempty"`
 }
 
 // VirtualMachineInterface is a network interface of the guest on a Multus network.
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || has(self.ipAddress)",message="gateway needs ipAddress: without one DHCP gives both"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !has(self.ipAddress) || !isIP(self.gateway) || !isCIDR(self.ipAddress) || (cidr(self.ipAddress).containsIP(self.gateway) && !(cidr(self.ipAddress).ip() == ip(self.gateway))) || (cidr(self.ipAddress).ip().family() == 6 && ip(self.gateway).family() == 6 && ip(self.gateway).isLinkLocalUnicast() && !(cidr(self.ipAddress).ip() == ip(self.gateway)))",message="gateway must be another address of the network that ipAddress is in (or a link-local one, with IPv6)"
 type VirtualMachineInterface struct {
 	// network is the NetworkAttachmentDefinition, as name or namespace/name.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="network must be the name of a NetworkAttachmentDefinition, or its namespace/name: lower-case letters, digits, '-' and '.'"
 	// +required
 	Network string `json:"network"`
 	// ipAddress of the guest and the length of the network's prefix: 10.10.0.161/24. Without it the guest asks DHCP.
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="ipAddress must be an address and the length of its network's prefix, for example 10.10.0.161/24"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || ((cidr(self).ip().isGlobalUnicast() || cidr(self).ip().isLinkLocalUnicast()) && cidr(self).prefixLength() > 0)",message="ipAddress must be one that a machine can have, no multicast or loopback address, in a network with a prefix"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 31 : 127) || !(cidr(self) == cidr(self).masked())",message="ipAddress is that of the network itself: give the guest's, for example 10.10.0.161/24"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).ip().family() != 4 || cidr(self).prefixLength() >= 31 || ![0, 1, 2, 3].all(i, i < cidr(self).prefixLength() / 8 || (int(self.split('/')[0].split('.')[i]) + 1) % (i == cidr(self).prefixLength() / 8 ? [256, 128, 64, 32, 16, 8, 4, 2][cidr(self).prefixLength() % 8] : 256) == 0)",message="ipAddress is the broadcast address of its network: give the guest's"
 	// +optional
 	IPAddress string `json:"ipAddress,omitempty"`
 	// gateway is the default route. At most one interface may have one; the pod network's is then not used.
 	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="gateway must be an IP address, for example 10.10.0.1"
 	// +optional
 	Gateway string `json:"gateway,omitempty"`
 	// nameservers that the guest asks.
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=45
+	// +kubebuilder:validation:items:XValidation:rule="isIP(self)",message="nameservers must be IP addresses, for example 10.10.0.1"
 	// +listType=atomic
 	// +optional
 	Nameservers []string `json:"nameservers,omitempty"`
-	// macAddress, six bytes with colons; default: one that follows from the virtual machine's UID, and stays.
+	// macAddress, six bytes with colons; default: one that follows from the virtual machine's UID, and stays. libvirt keeps
+	// those that begin with fe for the host's side, KubeVirt 02:00:00:00:00:00 for its bridge.
 	// +kubebuilder:validation:MaxLength=17
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}$') && !self.matches('^([Ff][Ee]:|0[02](:00){5}$)')",message="macAddress must be six bytes with colons, of one machine (the first byte even), and none that is reserved (fe:..., 00:00:00:00:00:00, 02:00:00:00:00:00), for example 02:1a:2b:3c:4d:5e"
 	// +optional
 	MACAddress string `json:"macAddress,omitempty"`
 }
@@ -138,12 +164,14 @@ type VMDiskImageReference struct {
 	// name of the VMDiskImage.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be that of a VMDiskImage: lower-case letters, digits, '-' and '.'"
 	// +required
 	Name string `json:"name"`
 	// namespace of the VMDiskImage; default: that of the virtual machine. In another namespace the image's
 	// allowedNamespaces must admit the virtual machine's, and its author must have the right to use the image.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
@@ -171,6 +199,7 @@ type VirtualMachineSpec struct {
 	// name is the guest's host name; metadata.name when it is left out.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -187,6 +216,9 @@ type VirtualMachineSpec struct {
 
 	// interfaces on Multus networks, besides the pod network's.
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.filter(i, has(i.gateway)).size() <= 1",message="at most one interface may have a gateway: there is one default route"
+	// +kubebuilder:validation:XValidation:rule="self.all(i, !has(i.ipAddress) || !isCIDR(i.ipAddress) || self.exists_one(o, has(o.ipAddress) && isCIDR(o.ipAddress) && cidr(o.ipAddress).ip() == cidr(i.ipAddress).ip()))",message="two interfaces have the same ipAddress"
+	// +kubebuilder:validation:XValidation:rule="self.all(i, !has(i.macAddress) || self.exists_one(o, has(o.macAddress) && o.macAddress.lowerAscii() == i.macAddress.lowerAscii()))",message="two interfaces have the same macAddress"
 	// +listType=map
 	// +listMapKey=network
 	// +optional
@@ -197,12 +229,14 @@ type VirtualMachineSpec struct {
 	// +optional
 	PodNetwork *bool `json:"podNetwork,omitempty"`
 
-	// vmDiskImageRef is the disk image that the root disk is cloned from.
+	// vmDiskImageRef is the disk image that the root disk is cloned from. It is immutable.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="vmDiskImageRef is immutable: create another VirtualMachine instead"
 	// +required
 	VMDiskImageRef VMDiskImageReference `json:"vmDiskImageRef"`
 
 	// vmDiskImageTemplate makes the image of vmDiskImageRef if there is none. One that exists is used as it is: the condition
-	// ImageMismatch says when it differs.
+	// ImageMismatch says when it differs. Its author must have the right to create images in the image's namespace; secretRef
+	// and certConfigMap are of that namespace, too.
 	// +optional
 	VMDiskImageTemplate *VMDiskImageSpec `json:"vmDiskImageTemplate,omitempty"`
 
@@ -215,124 +249,9 @@ type VirtualMachineSpec struct {
 	// Failed. It goes on trying. Default: 30m; 0s waits for ever.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}(\\\\.[0-9]{1,9})?s)?([0-9]{1,6}ms)?$')",message="provisioningTimeout must be a duration such as 30m or 2h; 0s waits for ever"
 	// +optional
 	ProvisioningTimeout *metav1.Duration `json:"provisioningTimeout,omitempty"`
-}
-
-// VirtualMachineImageStatus is the image as the virtual machine sees it.
-type VirtualMachineImageStatus struct {
-	// namespace of the VMDiskImage.
-	// +required
-	Namespace string `json:"namespace"`
-	// name of the VMDiskImage.
-	// +required
-	Name string `json:"name"`
-	// uid of the VMDiskImage; empty while there is none.
-	// +optional
-	UID types.UID `json:"uid,omitempty"`
-	// phase of the VMDiskImage; empty while there is none.
-	// +optional
-	Phase Phase `json:"phase,omitempty"`
-}
-
-// VirtualMachineDiskStatus is the root disk.
-type VirtualMachineDiskStatus struct {
-	// dataVolume is the name of the DataVolume and of its claim.
-	// +required
-	DataVolume string `json:"dataVolume"`
-	// uid of the DataVolume: another one is another disk.
-	// +optional
-	UID types.UID `json:"uid,omitempty"`
-	// size of the disk: what resources.diskSize asks for, and never less than the image needs.
-	// +optional
-	Size *resource.Quantity `json:"size,omitempty"`
-	// revision of the image that the disk was cloned from.
-	// +optional
-	Revision string `json:"revision,omitempty"`
-	// lostAt is when a disk that had been cloned was found to be gone. Another one was cloned in its place.
-	// +optional
-	LostAt *metav1.Time `json:"lostAt,omitempty"`
-}
-
-// VirtualMachineUserStatus is an account as the guest knows it.
-type VirtualMachineUserStatus struct {
-	// name in the spec.
-	// +required
-	Name string `json:"name"`
-	// login that was made of it.
-	// +required
-	Login string `json:"login"`
-}
-
-// VirtualMachineInterfaceStatus is a network interface of the guest.
-type VirtualMachineInterfaceStatus struct {
-	// network is that of the spec, or pod.
-	// +required
-	Network string `json:"network"`
-	// macAddress of the interface.
-	// +optional
-	MACAddress string `json:"macAddress,omitempty"`
-	// ipAddress that the spec or the cluster gave it, without the prefix.
-	// +optional
-	IPAddress string `json:"ipAddress,omitempty"`
-}
-
-// VirtualMachineStatus is where the virtual machine stands.
-type VirtualMachineStatus struct {
-	// phase is Provisioning, Ready or Failed: a shadow of the conditions, for people.
-	// +optional
-	Phase VirtualMachinePhase `json:"phase,omitempty"`
-
-	// message says what the virtual machine waits for, or why it failed.
-	// +optional
-	Message string `json:"message,omitempty"`
-
-	// observedGeneration is the metadata.generation that this status was made from.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// conditions are ImageReady, DiskReady, VirtualMachineReady, Ready and Stalled; ImageMismatch and RestartRequired while
-	// they are True.
-	// +listType=map
-	// +listMapKey=type
-	// +optional
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// image that the disk is cloned from.
-	// +optional
-	Image *VirtualMachineImageStatus `json:"image,omitempty"`
-
-	// disk of the guest.
-	// +optional
-	Disk *VirtualMachineDiskStatus `json:"disk,omitempty"`
-
-	// users of the guest whose login is not the name in the spec.
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	Users []VirtualMachineUserStatus `json:"users,omitempty"`
-
-	// interfaces of the guest.
-	// +listType=atomic
-	// +optional
-	Interfaces []VirtualMachineInterfaceStatus `json:"interfaces,omitempty"`
-
-	// addresses of the guest, one line for lists.
-	// +optional
-	Addresses string `json:"addresses,omitempty"`
-
-	// printableStatus is KubeVirt's word for the state of the machine.
-	// +optional
-	PrintableStatus string `json:"printableStatus,omitempty"`
-
-	// deadline is when the virtual machine will be Failed if it is not Ready by then; empty while there is none.
-	// +optional
-	Deadline *metav1.Time `json:"deadline,omitempty"`
-
-	// troubledSince is when KubeVirt began to show a state that usually passes and has not yet: it is a failure only when it
-	// lasts.
-	// +optional
-	TroubledSince *metav1.Time `json:"troubledSince,omitempty"`
 }
 
 // VirtualMachine is a KubeVirt virtual machine that waits for its disk image, and counts itself on it.
@@ -346,6 +265,7 @@ type VirtualMachineStatus struct {
 // +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.status.addresses`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 63 characters: KubeVirt never starts a machine with a longer name, and cuts it at a dot"
 type VirtualMachine struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

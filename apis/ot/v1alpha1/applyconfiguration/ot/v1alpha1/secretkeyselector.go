@@ -9,7 +9,7 @@ package v1alpha1
 type SecretKeySelectorApplyConfiguration struct {
 	// name of the Secret.
 	Name *string `json:"name,omitempty"`
-	// key in the Secret.
+	// key in the Secret; password when it is left out.
 	Key *string `json:"key,omitempty"`
 }
 

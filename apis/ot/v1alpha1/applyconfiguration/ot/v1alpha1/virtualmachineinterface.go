@@ -15,7 +15,8 @@ type VirtualMachineInterfaceApplyConfiguration struct {
 	Gateway *string `json:"gateway,omitempty"`
 	// nameservers that the guest asks.
 	Nameservers []string `json:"nameservers,omitempty"`
-	// macAddress, six bytes with colons; default: one that follows from the virtual machine's UID, and stays.
+	// macAddress, six bytes with colons; default: one that follows from the virtual machine's UID, and stays. libvirt keeps
+	// those that begin with fe for the host's side, KubeVirt 02:00:00:00:00:00 for its bridge.
 	MACAddress *string `json:"macAddress,omitempty"`
 }
 

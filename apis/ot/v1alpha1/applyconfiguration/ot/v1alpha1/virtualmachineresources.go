@@ -9,7 +9,8 @@ import (
 // VirtualMachineResourcesApplyConfiguration represents a declarative configuration of the VirtualMachineResources type for use
 // with apply.
 //
-// VirtualMachineResources are what the guest sees.
+// VirtualMachineResources are what the guest sees. Exponents are not allowed in quantities: to parse 1e-2147483647 takes
+// the API server and the operators minutes.
 type VirtualMachineResourcesApplyConfiguration struct {
 	// cpu is the number of cores, as a Kubernetes quantity. A fraction is rounded up for the guest and asked of the node as
 	// it is. Default: 1.

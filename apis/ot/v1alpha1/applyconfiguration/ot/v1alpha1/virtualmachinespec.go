@@ -31,10 +31,11 @@ type VirtualMachineSpecApplyConfiguration struct {
 	Interfaces []VirtualMachineInterfaceApplyConfiguration `json:"interfaces,omitempty"`
 	// podNetwork gives the guest an interface on the pod network (masquerade). Default: true.
 	PodNetwork *bool `json:"podNetwork,omitempty"`
-	// vmDiskImageRef is the disk image that the root disk is cloned from.
+	// vmDiskImageRef is the disk image that the root disk is cloned from. It is immutable.
 	VMDiskImageRef *VMDiskImageReferenceApplyConfiguration `json:"vmDiskImageRef,omitempty"`
 	// vmDiskImageTemplate makes the image of vmDiskImageRef if there is none. One that exists is used as it is: the condition
-	// ImageMismatch says when it differs.
+	// ImageMismatch says when it differs. Its author must have the right to create images in the image's namespace; secretRef
+	// and certConfigMap are of that namespace, too.
 	VMDiskImageTemplate *VMDiskImageSpecApplyConfiguration `json:"vmDiskImageTemplate,omitempty"`
 	// runStrategy says when the guest runs: Always, RerunOnFailure, Once, Manual or Halted.
 	RunStrategy *otv1alpha1.RunStrategy `json:"runStrategy,omitempty"`

@@ -15,7 +15,7 @@ type VirtualMachineUserApplyConfiguration struct {
 	PlainTextPasswd *string `json:"plain_text_passwd,omitempty"`
 	// passwordSecretRef is a key of a Secret in the same namespace that holds the password. The guest gets a hash.
 	PasswordSecretRef *SecretKeySelectorApplyConfiguration `json:"passwordSecretRef,omitempty"`
-	// hashed_passwd is the password as crypt(5) hashes it.
+	// hashed_passwd is the password as crypt(5) hashes it: $6$ (mkpasswd -m sha-512), $y$ and their like.
 	HashedPasswd *string `json:"hashed_passwd,omitempty"`
 	// lock_passwd forbids to log in with a password; default: true without a password, false with one.
 	LockPasswd *bool `json:"lock_passwd,omitempty"`
