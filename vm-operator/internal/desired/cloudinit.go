@@ -2,6 +2,7 @@ package desired
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"go.yaml.in/yaml/v3"
@@ -29,31 +30,31 @@ func CloudInit(vm *v1alpha1.VirtualMachine, passwords map[v1alpha1.SecretKeySele
 	}, nil
 }
 
-// encoded writes a document as YAML. Every text is in double quotes: cloud-init's parser takes a bare yes for true, 12:34 for
+// text is a string of a document, always written in double quotes: cloud-init's parser takes a bare yes for true, 12:34 for
 // a number and = for nothing it knows, which Go's does not.
-func encoded(document any) []byte {
-	var node yaml.Node
-	if err := node.Encode(document); err != nil {
-		panic(err) // structs of texts, numbers and lists: cannot fail
+type text string
+
+// MarshalYAML says how the encoder is to write it.
+func (t text) MarshalYAML() (any, error) {
+	value := strings.ToValidUTF8(string(t), "\uFFFD") // what the API server holds is valid
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: value}, nil
+}
+
+func texts(all []string) []text {
+	out := make([]text, 0, len(all))
+	for _, s := range all {
+		out = append(out, text(s))
 	}
-	quote(&node)
+	return out
+}
+
+// encoded writes a document as YAML.
+func encoded(document any) []byte {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(&node); err != nil {
-		panic(err)
+	if err := encoder.Encode(document); err != nil {
+		panic(err) // structs of texts, numbers and lists: cannot fail
 	}
 	return out.Bytes()
-}
-
-// quote leaves keys alone: they are ours.
-func quote(node *yaml.Node) {
-	for i, child := range node.Content {
-		if node.Kind != yaml.MappingNode || i%2 == 1 {
-			quote(child)
-		}
-	}
-	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" {
-		node.Style = yaml.DoubleQuotedStyle
-	}
 }

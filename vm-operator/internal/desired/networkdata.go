@@ -21,15 +21,15 @@ type networkData struct {
 // ethernet is an interface, known by its MAC address: names depend on the guest's kernel and on the order of devices.
 type ethernet struct {
 	Match struct {
-		MACAddress string `yaml:"macaddress"`
+		MACAddress text `yaml:"macaddress"`
 	} `yaml:"match"`
 	// SetName gives a name, because ifcfg files and ifupdown know interfaces by name only.
-	SetName   string     `yaml:"set-name"`
+	SetName   text       `yaml:"set-name"`
 	DHCP4     bool       `yaml:"dhcp4"`
 	Overrides *overrides `yaml:"dhcp4-overrides,omitempty"`
 	// Optional keeps the guest from waiting at its start for a DHCP server that may not be there.
 	Optional    bool         `yaml:"optional,omitempty"`
-	Addresses   []string     `yaml:"addresses,omitempty"`
+	Addresses   []text       `yaml:"addresses,omitempty"`
 	Nameservers *nameservers `yaml:"nameservers,omitempty"`
 	Routes      []route      `yaml:"routes,omitempty"`
 }
@@ -41,19 +41,19 @@ type overrides struct {
 }
 
 type nameservers struct {
-	Addresses []string `yaml:"addresses"`
+	Addresses []text `yaml:"addresses"`
 }
 
 type route struct {
-	To  string `yaml:"to"`
-	Via string `yaml:"via"`
+	To  text `yaml:"to"`
+	Via text `yaml:"via"`
 }
 
 func networkDataOf(vm *v1alpha1.VirtualMachine) networkData {
 	data := networkData{Version: 2, Ethernets: map[string]ethernet{}}
 	for i, n := range nics(vm) {
-		entry := ethernet{SetName: n.device}
-		entry.Match.MACAddress = n.mac
+		entry := ethernet{SetName: text(n.device)}
+		entry.Match.MACAddress = text(n.mac)
 		if n.spec == nil {
 			entry.DHCP4, entry.Overrides = true, podOverrides(vm)
 		} else {
@@ -79,19 +79,19 @@ func podOverrides(vm *v1alpha1.VirtualMachine) *overrides {
 
 func configure(entry *ethernet, spec *v1alpha1.VirtualMachineInterface, metric int) {
 	if spec.IPAddress != "" {
-		entry.Addresses = []string{spec.IPAddress}
+		entry.Addresses = []text{text(spec.IPAddress)}
 	} else {
 		entry.DHCP4, entry.Optional, entry.Overrides = true, true, &overrides{RouteMetric: metric}
 	}
 	if len(spec.Nameservers) > 0 {
-		entry.Nameservers = &nameservers{Addresses: spec.Nameservers}
+		entry.Nameservers = &nameservers{Addresses: texts(spec.Nameservers)}
 	}
 	// Not "default": older versions of cloud-init and netplan do not know the word.
 	switch {
 	case isIPv4(spec.Gateway):
-		entry.Routes = []route{{To: "0.0.0.0/0", Via: spec.Gateway}}
+		entry.Routes = []route{{To: "0.0.0.0/0", Via: text(spec.Gateway)}}
 	case spec.Gateway != "":
-		entry.Routes = []route{{To: "::/0", Via: spec.Gateway}}
+		entry.Routes = []route{{To: "::/0", Via: text(spec.Gateway)}}
 	}
 }
 

@@ -11,7 +11,7 @@ const defaultShell = "/bin/bash"
 
 // userData is cloud-init's cloud-config. Without users there is no list, and the image's default user stays.
 type userData struct {
-	Hostname string `yaml:"hostname"`
+	Hostname text `yaml:"hostname"`
 	// SSHPasswords is left to the image unless somebody is to log in with a password.
 	SSHPasswords bool      `yaml:"ssh_pwauth,omitempty"`
 	Users        []account `yaml:"users,omitempty"`
@@ -19,19 +19,19 @@ type userData struct {
 
 // account is an entry of cloud-init's users.
 type account struct {
-	Name         string   `yaml:"name"`
-	FullName     string   `yaml:"gecos,omitempty"`
-	Shell        string   `yaml:"shell"`
-	Groups       []string `yaml:"groups,omitempty"`
-	Sudo         string   `yaml:"sudo,omitempty"`
-	LockPassword bool     `yaml:"lock_passwd"`
+	Name         text   `yaml:"name"`
+	FullName     text   `yaml:"gecos,omitempty"`
+	Shell        text   `yaml:"shell"`
+	Groups       []text `yaml:"groups,omitempty"`
+	Sudo         text   `yaml:"sudo,omitempty"`
+	LockPassword bool   `yaml:"lock_passwd"`
 	// HashedPassword is used also when the image has such an account already, as plain_text_passwd would be, and unlike passwd.
-	HashedPassword string   `yaml:"hashed_passwd,omitempty"`
-	SSHKeys        []string `yaml:"ssh_authorized_keys,omitempty"`
+	HashedPassword text   `yaml:"hashed_passwd,omitempty"`
+	SSHKeys        []text `yaml:"ssh_authorized_keys,omitempty"`
 }
 
 func userDataOf(vm *v1alpha1.VirtualMachine, passwords map[v1alpha1.SecretKeySelector]string) (userData, error) {
-	data := userData{Hostname: hostname(vm)}
+	data := userData{Hostname: text(hostname(vm))}
 	logins := logins(vm.Spec.Users)
 	for i := range vm.Spec.Users {
 		user := &vm.Spec.Users[i]
@@ -48,14 +48,14 @@ func userDataOf(vm *v1alpha1.VirtualMachine, passwords map[v1alpha1.SecretKeySel
 
 func accountOf(user *v1alpha1.VirtualMachineUser, login, hash string) account {
 	entry := account{
-		Name:           login,
-		FullName:       fullName(user.Name, login),
-		Shell:          user.Shell,
+		Name:           text(login),
+		FullName:       text(fullName(user.Name, login)),
+		Shell:          text(user.Shell),
 		Groups:         groups(user.Groups),
-		Sudo:           user.Sudo,
+		Sudo:           text(user.Sudo),
 		LockPassword:   ptr.Deref(user.LockPasswd, hash == ""),
-		HashedPassword: hash,
-		SSHKeys:        user.SSHAuthorizedKeys,
+		HashedPassword: text(hash),
+		SSHKeys:        texts(user.SSHAuthorizedKeys),
 	}
 	if entry.Shell == "" {
 		entry.Shell = defaultShell
@@ -63,11 +63,11 @@ func accountOf(user *v1alpha1.VirtualMachineUser, login, hash string) account {
 	return entry
 }
 
-func groups(list string) []string {
-	var all []string
+func groups(list string) []text {
+	var all []text
 	for group := range strings.SplitSeq(list, ",") {
 		if group = strings.TrimSpace(group); group != "" {
-			all = append(all, group)
+			all = append(all, text(group))
 		}
 	}
 	return all
