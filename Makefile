@@ -59,7 +59,7 @@ e2e: ## The disk scenarios on a real cluster: make e2e KUBECONFIG=/path/to/kubec
 charts: ## Lint the charts and package them into dist/
 	scripts/charts.sh package
 
-images: ## Build the operator's container image with docker or podman (IMAGE=name:tag)
+images: ## Build the operators' container images with docker or podman (OPERATOR=vm-operator IMAGE=name:tag: one of them)
 	scripts/images.sh
 
 verify: ## Regenerate and check everything; fails on a dirty or untracked tree

@@ -4,7 +4,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 helm=scripts/tool.sh
-all_on=e2e/chart/testdata/all-on.yaml
 
 # refused CHART VALUE: fails if the chart takes it.
 refused() {
@@ -16,6 +15,7 @@ refused() {
 
 for dir in charts/*/; do
   chart="$(basename "$dir")"
+  all_on="e2e/chart/testdata/$chart.yaml"
   echo "chart $chart"
   "$helm" helm lint --quiet --strict "$dir"
   "$helm" helm lint --quiet --strict "$dir" --values "$all_on"

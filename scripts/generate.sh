@@ -107,4 +107,6 @@ gen_code
 gen_crds
 chart_crd disk-sync-operator pelotech.ot_vmdiskimages.yaml
 chart_crd disk-sync-operator pelotech.ot_datasyncs.yaml
+chart_crd vm-operator pelotech.ot_virtualmachines.yaml
 chart_rbac disk-sync-operator
+chart_rbac vm-operator

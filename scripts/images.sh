@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# Builds the operator's image from the root of the repository: IMAGE=name:tag scripts/images.sh
+# Builds the operators' images from the root of the repository, or one of them: OPERATOR=vm-operator IMAGE=name:tag
+# scripts/images.sh. IMAGE alone names that of the disk-sync-operator.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-version="$(sed -n 's/^appVersion: *"\{0,1\}\([^"]*\)"\{0,1\}$/\1/p' charts/disk-sync-operator/Chart.yaml)"
-image="${IMAGE:-ghcr.io/pelotech/open-terrain/disk-sync-operator:$version}"
+operators=(disk-sync-operator vm-operator)
+if [[ -n "${OPERATOR:-}" ]]; then operators=("$OPERATOR"); elif [[ -n "${IMAGE:-}" ]]; then operators=(disk-sync-operator); fi
+
 for builder in docker podman; do
   if command -v "$builder" >/dev/null && "$builder" info >/dev/null 2>&1; then
-    exec "$builder" build -f disk-sync-operator/Dockerfile -t "$image" .
+    for operator in "${operators[@]}"; do
+      version="$(sed -n 's/^appVersion: *"\{0,1\}\([^"]*\)"\{0,1\}$/\1/p' "charts/$operator/Chart.yaml")"
+      "$builder" build -f "$operator/Dockerfile" -t "${IMAGE:-ghcr.io/pelotech/open-terrain/$operator:$version}" .
+    done
+    exit 0
   fi
 done
 echo "images.sh: neither docker nor podman can build here: install one of them, and see that its daemon runs" >&2

@@ -1,6 +1,12 @@
 #!/usr/bin/env bash
-# Prints the chart's manifests for the namespace sync-operator: scripts/render-chart.sh [HELM-ARGUMENT...]
-# Useful: --set operator.enabled=false (all but the Deployment), --set importOnce.enabled=true.
+# Prints a chart's manifests for a namespace: scripts/render-chart.sh CHART NAMESPACE [HELM-ARGUMENT...]
+# Useful: --set operator.enabled=false (all but the Deployment), --set importOnce.enabled=true (disk-sync-operator).
 set -euo pipefail
+if (($# < 2)); then
+  echo "render-chart.sh: which chart, and for which namespace? scripts/render-chart.sh disk-sync-operator sync-operator" >&2
+  exit 1
+fi
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-exec "$root/scripts/tool.sh" helm template disk-sync-operator "$root/charts/disk-sync-operator" --namespace sync-operator "$@"
+chart="$1" namespace="$2"
+shift 2
+exec "$root/scripts/tool.sh" helm template "$chart" "$root/charts/$chart" --namespace "$namespace" "$@"

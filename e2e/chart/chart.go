@@ -1,4 +1,4 @@
-// Package chart renders the operator's chart and puts it into a cluster, so that tests, the demo and the bench run
+// Package chart renders the operators' charts and puts them into a cluster, so that tests, the demo and the bench run
 // with the same policies, rights and CustomResourceDefinitions as an installation by Helm.
 package chart
 
@@ -24,8 +24,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Namespace that the chart is rendered for: the operator's default.
+// Namespace that the chart of the disk-sync-operator is rendered for: the operator's default.
 const Namespace = harness.DefaultNamespace
+
+// Chart is one of the charts of this repository.
+type Chart struct {
+	// Name of its folder, of its operator, and of the release.
+	Name string
+	// Namespace that it is rendered for: the operator's default.
+	Namespace string
+}
+
+// The charts.
+var (
+	DiskSync = Chart{Name: "disk-sync-operator", Namespace: Namespace}
+	VM       = Chart{Name: "vm-operator", Namespace: "vm-operator"}
+)
 
 // WithoutOperator renders all but the Deployment: the operator runs as a process beside the cluster.
 const WithoutOperator = "operator.enabled=false"
@@ -46,14 +60,24 @@ const (
 	activeTimeout = 30 * time.Second
 )
 
+// Render returns the manifests of the disk-sync-operator's chart, see Chart.Render.
+func Render(ctx context.Context, values ...string) ([]byte, error) {
+	return DiskSync.Render(ctx, values...)
+}
+
+// Install puts the disk-sync-operator's chart into the cluster, see Chart.Install.
+func Install(ctx context.Context, c client.Client, values ...string) error {
+	return DiskSync.Install(ctx, c, values...)
+}
+
 // Render returns the chart's manifests. Each value is a path and JSON, such as policy={"concurrency":2}. The error
 // holds what Helm said.
-func Render(ctx context.Context, values ...string) ([]byte, error) {
+func (ch Chart) Render(ctx context.Context, values ...string) ([]byte, error) {
 	root, err := harness.Root()
 	if err != nil {
 		return nil, err
 	}
-	args := make([]string, 0, 2*len(values))
+	args := []string{ch.Name, ch.Namespace}
 	for _, value := range values {
 		args = append(args, "--set-json", value)
 	}
@@ -61,7 +85,7 @@ func Render(ctx context.Context, values ...string) ([]byte, error) {
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("render the chart: %w: %s", err, strings.TrimSpace(complaint.String()))
+		return nil, fmt.Errorf("render the chart %s: %w: %s", ch.Name, err, strings.TrimSpace(complaint.String()))
 	}
 	return out.Bytes(), nil
 }
@@ -85,10 +109,10 @@ func Objects(manifests []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Install renders the chart, applies it and returns when its admission policy, if it has one, is at work. It makes
+// Install renders the chart, applies it and returns when its mutating admission policy, if it has one, is at work. It makes
 // the namespace, and may be repeated.
-func Install(ctx context.Context, c client.Client, values ...string) error {
-	manifests, err := Render(ctx, values...)
+func (ch Chart) Install(ctx context.Context, c client.Client, values ...string) error {
+	manifests, err := ch.Render(ctx, values...)
 	if err != nil {
 		return err
 	}
@@ -97,7 +121,7 @@ func Install(ctx context.Context, c client.Client, values ...string) error {
 		return err
 	}
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	namespace.SetName(Namespace)
+	namespace.SetName(ch.Namespace)
 	strict := client.WithFieldValidation(c, metav1.FieldValidationStrict)
 	admission := false
 	for _, object := range append([]*unstructured.Unstructured{namespace}, objects...) {

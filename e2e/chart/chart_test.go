@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// allOn are the values of testdata/all-on.yaml, which sets everything that the chart knows.
-func allOn(t *testing.T) []string {
+// allOn are the values of testdata/<chart>.yaml, which sets everything that the chart knows.
+func allOn(t *testing.T, chart Chart) []string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "all-on.yaml"))
+	raw, err := os.ReadFile(filepath.Join("testdata", chart.Name+".yaml"))
 	require.NoError(t, err)
 	var top map[string]any
 	require.NoError(t, yaml.Unmarshal(raw, &top))
@@ -39,7 +39,12 @@ func allOn(t *testing.T) []string {
 
 func render(t *testing.T, values ...string) []*unstructured.Unstructured {
 	t.Helper()
-	manifests, err := Render(t.Context(), values...)
+	return renderOf(t, DiskSync, values...)
+}
+
+func renderOf(t *testing.T, chart Chart, values ...string) []*unstructured.Unstructured {
+	t.Helper()
+	manifests, err := chart.Render(t.Context(), values...)
 	require.NoError(t, err)
 	objects, err := Objects(manifests)
 	require.NoError(t, err)
@@ -87,7 +92,7 @@ func TestRendering(t *testing.T) {
 		require.True(t, find(t, render(t), "ConfigMap", &unset))
 		assert.Empty(t, unset.Data)
 
-		require.True(t, find(t, render(t, allOn(t)...), "ConfigMap", &all))
+		require.True(t, find(t, render(t, allOn(t, DiskSync)...), "ConfigMap", &all))
 		parsed, errs := policy.Parse(all.Data)
 		assert.Empty(t, errs)
 		assert.Empty(t, policy.Unknown(all.Data))
@@ -120,7 +125,7 @@ func TestRendering(t *testing.T) {
 	})
 }
 
-// TestInstallation applies the chart to an API server, which checks every field of every object strictly.
+// TestInstallation applies the charts to an API server, which checks every field of every object strictly.
 func TestInstallation(t *testing.T) {
 	cluster, err := harness.Start(t.Context(), harness.Options{CRDs: []string{}, Controllers: []string{}})
 	require.NoError(t, err)
@@ -128,13 +133,16 @@ func TestInstallation(t *testing.T) {
 	c, err := cluster.Client("chart-test")
 	require.NoError(t, err)
 
-	require.NoError(t, Install(t.Context(), c, allOn(t)...))
+	require.NoError(t, Install(t.Context(), c, allOn(t, DiskSync)...))
 	require.NoError(t, Install(t.Context(), c, WithImportOnce))
+	require.NoError(t, VM.Install(t.Context(), c, allOn(t, VM)...))
+	require.NoError(t, VM.Install(t.Context(), c))
 
 	for name, check := range map[string]func(*testing.T, client.Client){
-		"an importer pod of ours runs once":                          importerRunsOnce,
-		"other pods are left alone":                                  othersAreLeftAlone,
-		"the operator's pod passes the restricted security standard": podIsRestricted,
+		"an importer pod of ours runs once":                             importerRunsOnce,
+		"other pods are left alone":                                     othersAreLeftAlone,
+		"the operators' pods pass the restricted security standard":     podsAreRestricted,
+		"the example of a virtual machine is accepted as it is written": exampleIsAccepted,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, c) })
 	}
@@ -162,23 +170,44 @@ func othersAreLeftAlone(t *testing.T, c client.Client) {
 	}
 }
 
-func podIsRestricted(t *testing.T, c client.Client) {
+func podsAreRestricted(t *testing.T, c client.Client) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "restricted", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}
 	require.NoError(t, c.Create(t.Context(), namespace))
-	var deployment appsv1.Deployment
-	require.True(t, find(t, render(t), "Deployment", &deployment))
-	pod := func() *corev1.Pod {
-		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, GenerateName: "operator-"},
-			Spec:       *deployment.Spec.Template.Spec.DeepCopy(),
-		}
-	}
-	require.NoError(t, c.Create(t.Context(), pod()))
+	for _, chart := range []Chart{DiskSync, VM} {
+		t.Run(chart.Name, func(t *testing.T) {
+			var deployment appsv1.Deployment
+			require.True(t, find(t, renderOf(t, chart), "Deployment", &deployment))
+			pod := func() *corev1.Pod {
+				return &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, GenerateName: "operator-"},
+					Spec:       *deployment.Spec.Template.Spec.DeepCopy(),
+				}
+			}
+			require.NoError(t, c.Create(t.Context(), pod()))
 
-	// The same pod with one thing less is refused: the standard is really enforced here.
-	worse := pod()
-	worse.Spec.SecurityContext.SeccompProfile = nil
-	assert.True(t, apierrors.IsForbidden(c.Create(t.Context(), worse)))
+			// The same pod with one thing less is refused: the standard is really enforced here.
+			worse := pod()
+			worse.Spec.SecurityContext.SeccompProfile = nil
+			assert.True(t, apierrors.IsForbidden(c.Create(t.Context(), worse)))
+		})
+	}
+}
+
+// exampleIsAccepted by a strict server, which refuses unknown fields: the proposal's own words.
+func exampleIsAccepted(t *testing.T, c client.Client) {
+	root, err := harness.Root()
+	require.NoError(t, err)
+	raw, err := os.ReadFile(filepath.Join(root, "apis", "ot", "v1alpha1", "testdata", "virtualmachine.yaml"))
+	require.NoError(t, err)
+	objects, err := Objects(raw)
+	require.NoError(t, err)
+	require.Len(t, objects, 1)
+	objects[0].SetNamespace(metav1.NamespaceDefault)
+	strict := client.WithFieldValidation(c, metav1.FieldValidationStrict)
+	// A definition takes a moment until it is served.
+	require.EventuallyWithT(t, func(ct *assert.CollectT) {
+		assert.NoError(ct, strict.Create(t.Context(), objects[0].DeepCopy(), client.DryRunAll))
+	}, activeTimeout, activePoll)
 }

@@ -36,7 +36,7 @@ func TestOperatorKnowsTheFlagsOfItsDeployment(t *testing.T) {
 	require.NoError(t, err)
 
 	var deployment appsv1.Deployment
-	require.True(t, find(t, render(t, allOn(t)...), "Deployment", &deployment))
+	require.True(t, find(t, render(t, allOn(t, DiskSync)...), "Deployment", &deployment))
 	for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		assert.Regexp(t, `(?m)^  -`+name+`( |$)`, string(usage), arg)

@@ -44,7 +44,7 @@ func read(t *testing.T, path ...string) string {
 func pages(t *testing.T) []string {
 	t.Helper()
 	found := []string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "disk-sync-operator/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "*-operator/*.md"} {
 		matches, err := filepath.Glob(filepath.Join(root(t), pattern))
 		require.NoError(t, err)
 		for _, match := range matches {
@@ -68,7 +68,7 @@ func TestTheAPIServerTakesEveryExample(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })
 	c, err := cluster.Client("docs-test")
 	require.NoError(t, err)
-	for _, name := range []string{"lab-a", chart.Namespace} {
+	for _, name := range []string{"lab-a", "vmdi-farm", chart.Namespace} {
 		require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	examples := 0
@@ -145,6 +145,18 @@ func TestTheTablesLeaveNothingOut(t *testing.T) {
 		},
 		"every field of a DataSync": {
 			[]string{"apis", "ot", "v1alpha1", "datasync_types.go"}, `json:"(\w+)`, []string{"docs", "datasync.md"}, 25,
+		},
+		"every condition and every reason of a VirtualMachine": {
+			[]string{"apis", "ot", "v1alpha1", "virtualmachine.go"}, `(?:Condition|Reason|VirtualMachine)\w+(?: VirtualMachine(?:Phase|Reason))?\s+= "(\w+)"`, []string{"docs", "virtualmachine.md"}, 35,
+		},
+		"every label, annotation and finalizer of a VirtualMachine": {
+			[]string{"apis", "ot", "v1alpha1", "virtualmachine.go"}, `(?:Label|Annotation|Finalizer)\w+\s+= "([\w./-]+)"`, []string{"docs", "virtualmachine.md"}, 8,
+		},
+		"every field of a VirtualMachine": {
+			[]string{"apis", "ot", "v1alpha1", "virtualmachine_types.go"}, `json:"(\w+)`, []string{"docs", "virtualmachine.md"}, 35,
+		},
+		"every field of a VirtualMachine's status": {
+			[]string{"apis", "ot", "v1alpha1", "virtualmachine_status_types.go"}, `json:"(\w+)`, []string{"docs", "virtualmachine.md"}, 20,
 		},
 		"every metric of DataSyncs": {
 			[]string{"disk-sync-operator", "internal", "controller", "datasync_metrics.go"}, `"(disksync_\w+)"`, []string{"disk-sync-operator", "README.md"}, 1,

@@ -1,0 +1,74 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+func TestSchemaOfVMOperatorRefuses(t *testing.T) {
+	for name, test := range map[string]struct{ value, want string }{
+		"the tag latest":                     {`image.tag="latest"`, "image/tag"},
+		"a digest that is none":              {`image.digest="sha256:1234"`, "image/digest"},
+		"a key that does not exist":          {`replicaCount=1`, "replicaCount"},
+		"a key of the other operator":        {`policy={"concurrency":2}`, "policy"},
+		"a word for a switch":                {`authorCheck.enabled="yes"`, "authorCheck/enabled"},
+		"a switch that does not exist":       {`authorCheck.mode="audit"`, "authorCheck"},
+		"less time to stop than it takes":    {`terminationGracePeriodSeconds=10`, "terminationGracePeriodSeconds"},
+		"a privileged port, as no user has":  {`metrics.port=80`, "metrics/port"},
+		"a negative number of replicas":      {`replicas=-1`, "replicas"},
+		"resources that Kubernetes has none": {`resources={"request":{}}`, "resources"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := VM.Render(t.Context(), test.value)
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestRenderingOfVMOperator(t *testing.T) {
+	t.Run("without the operator there is nothing of its pods, but all that it needs", func(t *testing.T) {
+		objects := renderOf(t, VM, WithoutOperator)
+		for _, kind := range []string{"Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy"} {
+			assert.False(t, find(t, objects, kind, nil), kind)
+		}
+		for _, kind := range []string{"ServiceAccount", "ClusterRoleBinding", "RoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+			assert.True(t, find(t, objects, kind, nil), kind)
+		}
+	})
+	t.Run("one replica has no disruption budget", func(t *testing.T) {
+		assert.True(t, find(t, renderOf(t, VM), "PodDisruptionBudget", nil))
+		assert.False(t, find(t, renderOf(t, VM, "replicas=1"), "PodDisruptionBudget", nil))
+	})
+	t.Run("it brings the definition of VirtualMachine alone, kept by default, and left out on demand", func(t *testing.T) {
+		var names []string
+		for _, object := range renderOf(t, VM) {
+			if object.GetKind() == "CustomResourceDefinition" {
+				names = append(names, object.GetName())
+				assert.Equal(t, "keep", object.GetAnnotations()["helm.sh/resource-policy"])
+			}
+		}
+		assert.Equal(t, []string{"virtualmachines.pelotech.ot"}, names, "the others are the disk-sync-operator's")
+		assert.False(t, find(t, renderOf(t, VM, "crds.install=false"), "CustomResourceDefinition", nil))
+	})
+	t.Run("without the author check there is no policy", func(t *testing.T) {
+		objects := renderOf(t, VM, "authorCheck.enabled=false")
+		assert.False(t, find(t, objects, "ValidatingAdmissionPolicy", nil))
+		assert.False(t, find(t, objects, "ValidatingAdmissionPolicyBinding", nil))
+	})
+	t.Run("everything is named after the release, or as it is told", func(t *testing.T) {
+		for _, object := range renderOf(t, VM) {
+			if object.GetKind() != "CustomResourceDefinition" {
+				assert.True(t, strings.HasPrefix(object.GetName(), "vm-operator"), "%s %s", object.GetKind(), object.GetName())
+			}
+		}
+		var deployment appsv1.Deployment
+		require.True(t, find(t, renderOf(t, VM, allOn(t, VM)...), "Deployment", &deployment))
+		assert.Equal(t, "ot-vm", deployment.Name)
+		assert.Equal(t, "ot-vm-account", deployment.Spec.Template.Spec.ServiceAccountName)
+		assert.Contains(t, deployment.Spec.Template.Spec.Containers[0].Image, "@sha256:")
+	})
+}
