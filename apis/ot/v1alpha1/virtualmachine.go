@@ -127,6 +127,9 @@ const (
 	AnnotationImageRevision = "pelotech.ot/image-revision"
 	// AnnotationRequestedBy on an image that was made from a template is the virtual machine, as namespace/name.
 	AnnotationRequestedBy = "pelotech.ot/requested-by"
+	// AnnotationAppliedFields on KubeVirt's machine is a hash of the names of the fields that the operator applied: another set of
+	// fields is applied again, so that the API server takes away those that are left out.
+	AnnotationAppliedFields = "pelotech.ot/applied-fields"
 	// FinalizerDisk on a DataVolume keeps the disk of a guest that runs: without it the data would be lost silently when
 	// the guest stops. The vm-operator takes it off when the guest has stopped or the VirtualMachine is gone.
 	FinalizerDisk = "pelotech.ot/disk-protection"

@@ -1,0 +1,160 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/vm-operator/internal/plan"
+	"github.com/pelotech/open-terrain/vm-operator/internal/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Claims keep the references of images: for each the count of the VirtualMachines that use it, derived from those that
+// exist. An image is written at most once in an interval, however many come and go; the first of them waits for nothing.
+type Claims struct {
+	client   client.Client
+	cache    client.Reader
+	interval time.Duration
+	now      func() time.Time
+	metrics  *metrics
+	// wake has a VirtualMachine looked at that an image has begun to count.
+	wake func(types.NamespacedName)
+
+	mu     sync.Mutex
+	images map[types.NamespacedName]claimed
+}
+
+// claimed is what this process knows of one image: whom its references include.
+type claimed struct {
+	image   types.UID
+	holders map[types.UID]struct{}
+	written time.Time
+}
+
+// counts says that this very image was seen, or made, to count the VirtualMachine. It goes on doing so for as long as both
+// exist: each later write counts anew.
+func (c *Claims) counts(image *v1alpha1.VMDiskImage, vm *v1alpha1.VirtualMachine) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.images[client.ObjectKeyFromObject(image)]
+	_, counted := known.holders[vm.UID]
+	return counted && known.image == image.UID
+}
+
+// Reconcile brings the references of one image to the truth.
+func (c *Claims) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	key := req.NamespacedName
+	if rest := c.known(key).written.Add(c.interval).Sub(c.now()); rest > 0 {
+		return reconcile.Result{RequeueAfter: rest}, nil
+	}
+	image := &v1alpha1.VMDiskImage{}
+	if found, err := read(ctx, c.client, key, image); err != nil || !found {
+		if !found && err == nil {
+			c.forget(key)
+		}
+		return reconcile.Result{}, err
+	}
+	holders, err := c.holders(ctx, image)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	next, write := plan.References(image, holders, metav1.NewTime(c.now()))
+	if write {
+		if err := c.write(ctx, image, next); err != nil {
+			return later(err)
+		}
+	}
+	c.note(image, holders, write)
+	return reconcile.Result{}, nil
+}
+
+// holders are the VirtualMachines that count for the image.
+func (c *Claims) holders(ctx context.Context, image *v1alpha1.VMDiskImage) ([]plan.Holder, error) {
+	vms := &v1alpha1.VirtualMachineList{}
+	key := client.ObjectKeyFromObject(image)
+	if err := c.cache.List(ctx, vms, client.MatchingFields{vmImage: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, wrap("list the virtual machines of "+key.String(), err)
+	}
+	labels := map[string]map[string]string{}
+	for i := range vms.Items {
+		namespace := vms.Items[i].Namespace
+		if _, known := labels[namespace]; known || namespace == image.Namespace {
+			continue
+		}
+		of, err := namespaceLabels(ctx, c.cache, namespace)
+		if err != nil {
+			return nil, err
+		}
+		labels[namespace] = of
+	}
+	return plan.Holders(image, vms.Items, func(namespace string) map[string]string { return labels[namespace] }), nil
+}
+
+// +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/status,verbs=patch
+
+// write is bound to the image that was looked at: a change in between, or another image of that name, is a conflict.
+func (c *Claims) write(ctx context.Context, image *v1alpha1.VMDiskImage, next v1alpha1.References) error {
+	apply, err := status.References(image, next)
+	if err != nil {
+		return err
+	}
+	if err := c.client.Status().Apply(ctx, apply, client.FieldOwner(ReferencesFieldOwner), client.ForceOwnership); err != nil {
+		return wrap("write the references", err)
+	}
+	log.FromContext(ctx).Info("references written", "count", next.Count)
+	c.metrics.claimWrites.Inc()
+	return nil
+}
+
+// note remembers whom the image counts, and wakes those that it did not count before.
+func (c *Claims) note(image *v1alpha1.VMDiskImage, holders []plan.Holder, written bool) {
+	key := client.ObjectKeyFromObject(image)
+	c.mu.Lock()
+	former := c.images[key]
+	if former.image != image.UID {
+		former = claimed{}
+	}
+	next := claimed{image: image.UID, holders: make(map[types.UID]struct{}, len(holders)), written: former.written}
+	var counted []types.NamespacedName
+	for _, holder := range holders {
+		next.holders[holder.UID] = struct{}{}
+		if _, was := former.holders[holder.UID]; !was {
+			counted = append(counted, holder.Key)
+		}
+	}
+	if written {
+		next.written = c.now()
+	}
+	c.images[key] = next
+	c.mu.Unlock()
+	for _, vm := range counted {
+		c.wake(vm)
+	}
+}
+
+func (c *Claims) known(key types.NamespacedName) claimed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.images[key]
+}
+
+func (c *Claims) forget(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.images, key)
+}
+
+// later looks again after a conflict, when the cache has had time to show what was in the way.
+func later(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return reconcile.Result{}, client.IgnoreNotFound(err)
+}

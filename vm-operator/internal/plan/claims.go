@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// sampleSize is how many users of an image are named.
+const sampleSize = 10
+
+// Holder is a VirtualMachine that uses an image, or waits for it.
+type Holder struct {
+	Key types.NamespacedName
+	UID types.UID
+}
+
+// Holders are those of the VirtualMachines that refer to the image that count: all that exist, also those that are being
+// deleted, and that the image admits. An image that is being deleted is not held back by those that came later.
+func Holders(image *v1alpha1.VMDiskImage, vms []v1alpha1.VirtualMachine, labelsOf func(namespace string) map[string]string) []Holder {
+	holders := make([]Holder, 0, len(vms))
+	for i := range vms {
+		vm := &vms[i]
+		if vm.ImageKey() != (types.NamespacedName{Namespace: image.Namespace, Name: image.Name}) {
+			continue
+		}
+		if gone := image.DeletionTimestamp; gone != nil && gone.Before(&vm.CreationTimestamp) {
+			continue
+		}
+		if image.Admits(vm.Namespace, labelsOf(vm.Namespace)) {
+			holders = append(holders, Holder{Key: types.NamespacedName{Namespace: vm.Namespace, Name: vm.Name}, UID: vm.UID})
+		}
+	}
+	return holders
+}
+
+// References are what the image shall say about who uses it, and whether that differs from what it says. The count is that of
+// the holders, never one more or less than before; an image that is being deleted is released, and not claimed anew.
+// References stay when nobody is left: lastReferencedAt tells since when.
+func References(image *v1alpha1.VMDiskImage, holders []Holder, now metav1.Time) (next v1alpha1.References, write bool) {
+	var current v1alpha1.References
+	if image.Status.References != nil {
+		current = *image.Status.References
+	}
+	next = v1alpha1.References{Count: int32(len(holders)), LastReferencedAt: current.LastReferencedAt} // the API server holds fewer than 2^31
+	if image.DeletionTimestamp != nil {
+		next.Count = min(next.Count, current.Count)
+	}
+	names := make([]string, 0, len(holders))
+	for _, holder := range holders {
+		names = append(names, holder.Key.String())
+	}
+	slices.SortFunc(names, strings.Compare)
+	next.Sample = names[:min(len(names), sampleSize, int(next.Count))]
+	if next.Count != current.Count {
+		next.LastReferencedAt = &now
+	}
+	if len(next.Sample) == 0 {
+		next.Sample = nil
+	}
+	return next, !equality.Semantic.DeepEqual(current, next)
+}

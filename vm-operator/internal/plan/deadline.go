@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// quietTime is how long a new VM may wait to be counted by an image that is ready, without a status that says so. It takes
+	// some milliseconds, and the write would be one more for each.
+	quietTime = 2 * time.Second
+	// lookAgain is when to look again for what sends no event: a Secret with a password, a name that somebody else has, the end
+	// of a quota or of another refusal.
+	lookAgain = 30 * time.Second
+)
+
+// judge says whether the VM is Failed, and when that may change without an event.
+func judge(s Snapshot, set Settings, d *Decision, now time.Time) {
+	r := &d.Report
+	r.Deadline = deadline(s, *r, now)
+	var last time.Time // when the trouble has lasted
+	if !r.Ready && r.Blocking.Weight == Troubled {
+		r.TroubledSince = s.VM.Status.TroubledSince
+		if r.TroubledSince == nil {
+			r.TroubledSince = &metav1.Time{Time: now}
+		}
+		last = r.TroubledSince.Add(set.TroubleDebounce)
+	}
+	switch {
+	case r.Ready:
+	case r.Blocking.Weight == Final, !last.IsZero() && !now.Before(last):
+		r.Stalled = &r.Blocking
+	case r.Deadline != nil && !now.Before(r.Deadline.Time):
+		late := bad(Final, v1alpha1.ReasonProvisioningTimeout, "Not ready by %s: %s", r.Deadline.UTC().Format(time.RFC3339), r.Blocking.Message)
+		r.Stalled = &late
+	}
+	d.WakeAt = earliest(after(now, last), after(now, timeOf(r.Deadline)))
+	if blind(s, *r) {
+		d.WakeAt = earliest(d.WakeAt, now.Add(lookAgain))
+	}
+}
+
+// deadline runs from the moment that nothing with a deadline of its own is waited for: not while the image is queued or
+// synced. It begins anew when the image becomes ready, and when the spec changes.
+func deadline(s Snapshot, r Report, now time.Time) *metav1.Time {
+	st := s.VM.Status
+	switch {
+	case r.Ready, r.Blocking.Weight == Patient, s.VM.Timeout() <= 0:
+		return nil
+	case st.Deadline != nil && st.ObservedGeneration == s.VM.Generation && !becameReady(s.VM, r.Image):
+		return st.Deadline
+	}
+	return &metav1.Time{Time: now.Add(s.VM.Timeout())}
+}
+
+func becameReady(vm *v1alpha1.VirtualMachine, image Verdict) bool {
+	return image.Good && meta.IsStatusConditionFalse(vm.Status.Conditions, v1alpha1.ConditionImageReady)
+}
+
+// blind says that what is waited for sends no event.
+func blind(s Snapshot, r Report) bool {
+	silent := []v1alpha1.VirtualMachineReason{v1alpha1.ReasonSecretMissing, v1alpha1.ReasonNameTaken}
+	return len(s.Refusals) > 0 || slices.ContainsFunc([]Verdict{r.Disk, r.Machine}, func(v Verdict) bool {
+		return !v.Good && slices.Contains(silent, v.Reason)
+	})
+}
+
+// waitsQuietly says that a new VM is about to be counted by its image, and until when that needs no word.
+func waitsQuietly(s Snapshot, d Decision, now time.Time) (quiet bool, until time.Time) {
+	age := now.Sub(s.VM.CreationTimestamp.Time)
+	until = s.VM.CreationTimestamp.Add(quietTime)
+	return s.VM.Status.ObservedGeneration == 0 && len(d.Actions) == 0 &&
+		d.Report.Blocking.Reason == v1alpha1.ReasonImageClaiming && age > -quietTime && age < quietTime, until
+}
+
+// after is the time if it is yet to come.
+func after(now, t time.Time) time.Time {
+	if t.After(now) {
+		return t
+	}
+	return time.Time{}
+}
+
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}

@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/vm-operator/internal/desired"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// diskStep clones the disk once, and again when it is lost. It is lost when it was ready by status and has gone, or when its
+// claim has; both are asked of the API server itself before they are believed.
+func diskStep(s Snapshot, image step) step {
+	refusal, refusedDisk := s.Refusals[Disk]
+	switch {
+	case refusedDisk:
+		return step{Verdict: refused(refusal), lost: wasReady(s)}
+	case s.Disk == nil:
+		return diskMissing(s, image)
+	case !owned(s, s.Disk):
+		return step{Verdict: bad(Final, v1alpha1.ReasonNameTaken,
+			"The DataVolume %s does not belong to this virtual machine: delete or rename it", s.Disk.Name)}
+	case s.Disk.DeletionTimestamp != nil:
+		return diskGoing(s)
+	}
+	made := diskPresent(s)
+	made.lost = made.lost || replaced(s)
+	if !protected(s.Disk) || !labelled(s) {
+		made.actions = append(made.actions, KeepDisk)
+	}
+	return made
+}
+
+func diskMissing(s Snapshot, image step) step {
+	st := step{lost: wasReady(s), doubtful: wasReady(s)}
+	switch {
+	case usable(s):
+		st.Verdict, st.actions = cloningVerdict(s, st.lost, s.Image.Status.Artifact.Snapshot), []Action{CreateDisk}
+	case losing(s, st.lost):
+		st.Verdict = bad(image.Weight, v1alpha1.ReasonDiskLost, "The disk was lost; another one is cloned when the image is ready")
+	default:
+		st.Verdict = bad(image.Weight, v1alpha1.ReasonWaiting, "Waiting for the image")
+	}
+	return st
+}
+
+// diskGoing keeps a disk that somebody deleted for as long as a guest uses it: without our finalizer the data would be gone
+// the moment that the guest stops, without a word.
+func diskGoing(s Snapshot) step {
+	if guestRuns(s) {
+		return step{Verdict: bad(Waits, v1alpha1.ReasonDiskDeleted,
+			"The DataVolume %s was deleted; it is kept until the guest stops, and its data are lost then", s.Disk.Name), usable: true}
+	}
+	st := step{
+		Verdict:  bad(Waits, v1alpha1.ReasonDiskDeleted, "The DataVolume %s was deleted; another one is cloned when it is gone", s.Disk.Name),
+		doubtful: protected(s.Disk),
+	}
+	if losing(s, false) { // by us
+		st.Reason, st.Message = v1alpha1.ReasonDiskLost, "The disk was lost; another one is cloned when what is left of it is gone"
+	}
+	if protected(s.Disk) {
+		st.actions = []Action{ReleaseDisk}
+	}
+	return st
+}
+
+func diskPresent(s Snapshot) step {
+	switch s.Disk.Status.Phase {
+	case cdiv1.Succeeded:
+		return diskCloned(s)
+	case cdiv1.PendingPopulation, cdiv1.WaitForFirstConsumer:
+		return diskAwaitsConsumer(s)
+	}
+	return diskCloning(s)
+}
+
+func diskCloned(s Snapshot) step {
+	switch gone := s.Claim == nil || s.Claim.Status.Phase == corev1.ClaimLost; {
+	case gone && guestRuns(s):
+		return step{Verdict: bad(Waits, v1alpha1.ReasonDiskLost, "The claim %s is gone", s.Disk.Name), doubtful: true, usable: true}
+	case gone:
+		return step{
+			Verdict: bad(Waits, v1alpha1.ReasonDiskLost, "The disk was lost; another one is cloned when what is left of it is gone"),
+			actions: []Action{DeleteDisk}, doubtful: true, lost: wasReady(s),
+		}
+	case s.Claim.DeletionTimestamp != nil:
+		return step{Verdict: bad(Waits, v1alpha1.ReasonDiskDeleted,
+			"The claim %s was deleted; its data are lost when the guest has stopped", s.Disk.Name), usable: guestRuns(s)}
+	}
+	return step{Verdict: good(v1alpha1.ReasonDiskReady, "The disk %s is ready", s.Disk.Name), usable: true}
+}
+
+// diskAwaitsConsumer: the storage class makes the volume when somebody uses it, so that the machine must not wait for it. A
+// machine that is not to be started has all that it can have.
+func diskAwaitsConsumer(s Snapshot) step {
+	if s.VM.WantedStrategy().NeedsGuest() {
+		return step{Verdict: bad(Waits, v1alpha1.ReasonDiskCloning, "The disk %s is cloned as soon as the guest's pod has a node", s.Disk.Name), usable: true}
+	}
+	return step{Verdict: good(v1alpha1.ReasonDiskReady, "The disk %s is cloned when the guest first starts", s.Disk.Name), usable: true}
+}
+
+// wasReady says that status has a disk that was ready.
+func wasReady(s Snapshot) bool { return s.VM.Status.Disk != nil && s.VM.Status.Disk.UID != "" }
+
+// replaced says that the disk is not the one that was ready: that one was lost, and this one made, without status being told.
+func replaced(s Snapshot) bool {
+	return s.Disk != nil && wasReady(s) && s.VM.Status.Disk.UID != s.Disk.UID
+}
+
+// losing says that the disk that is being made takes the place of a lost one.
+func losing(s Snapshot, lostNow bool) bool {
+	former := s.VM.Status.Disk
+	return lostNow || former != nil && former.UID == "" && former.LostAt != nil
+}
+
+func protected(disk *cdiv1.DataVolume) bool {
+	return slices.Contains(disk.Finalizers, v1alpha1.FinalizerDisk)
+}
+
+func labelled(s Snapshot) bool {
+	return s.Disk.Labels[v1alpha1.LabelVirtualMachineUID] == string(s.VM.UID) && s.Disk.Labels[v1alpha1.LabelVirtualMachine] == s.VM.Name
+}
+
+// diskStatus follows the disk. The UID is there once the disk is ready: its going is a loss from then on.
+func diskStatus(s Snapshot, disk step, now time.Time) *v1alpha1.VirtualMachineDiskStatus {
+	former := s.VM.Status.Disk
+	creating := slices.Contains(disk.actions, CreateDisk)
+	if s.Disk == nil && !creating {
+		if former == nil || !disk.lost {
+			return former
+		}
+		return &v1alpha1.VirtualMachineDiskStatus{DataVolume: former.DataVolume, LostAt: &metav1.Time{Time: now}}
+	}
+	st := &v1alpha1.VirtualMachineDiskStatus{DataVolume: v1alpha1.VirtualMachineChild(s.VM)}
+	if creating {
+		st.Revision = s.Image.Status.Artifact.Revision
+	} else {
+		st.Revision = s.Disk.Annotations[v1alpha1.AnnotationImageRevision]
+	}
+	if former != nil {
+		st.LostAt = former.LostAt
+	}
+	if disk.lost {
+		st.LostAt = &metav1.Time{Time: now}
+	}
+	if s.Disk != nil && (disk.Good || !disk.lost && former != nil && former.UID == s.Disk.UID) {
+		st.UID = s.Disk.UID
+	}
+	st.Size = diskSize(s, st)
+	return st
+}
+
+// diskSize stays what it was once it is known: the image may be another one later.
+func diskSize(s Snapshot, st *v1alpha1.VirtualMachineDiskStatus) *resource.Quantity {
+	former := s.VM.Status.Disk
+	if former != nil && former.Size != nil && former.Revision == st.Revision && former.LostAt.Equal(st.LostAt) {
+		return former.Size
+	}
+	if s.Disk != nil && s.Disk.Spec.Storage != nil {
+		if size, ok := s.Disk.Spec.Storage.Resources.Requests[corev1.ResourceStorage]; ok {
+			return &size
+		}
+	}
+	if s.Image == nil || s.Image.Status.Artifact == nil || s.Image.Status.Artifact.Revision != st.Revision {
+		return nil
+	}
+	if size := desired.DiskSize(s.VM, s.Image.Status.Artifact); size != nil {
+		return size
+	}
+	return s.Image.Status.Artifact.RestoreSize
+}
