@@ -22,14 +22,9 @@ const uid = "0F6C2B1E-1111-4222-8333-ABCDEF012345"
 
 type mod = func(*v1alpha1.VirtualMachineSpec)
 
-// guest is a virtual machine as the API server would hold it.
+// guest is a virtual machine with a UID such as the API server gives.
 func guest(mods ...mod) *v1alpha1.VirtualMachine {
-	vm := &v1alpha1.VirtualMachine{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "lab", UID: uid, Generation: 1, ResourceVersion: "100"},
-		Spec: v1alpha1.VirtualMachineSpec{
-			VMDiskImageRef: v1alpha1.VMDiskImageReference{Name: "ubuntu"}, PodNetwork: new(true), RunStrategy: v1alpha1.RunAlways,
-		},
-	}
+	vm := apitest.VirtualMachine("web", apitest.MachineUID(uid))
 	for _, mod := range mods {
 		mod(&vm.Spec)
 	}

@@ -2,8 +2,10 @@ package desired_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -39,6 +41,9 @@ func FuzzUserData(f *testing.F) {
 				t.Skip("the API server holds none")
 			}
 		}
+		if one == "dhcp" {
+			t.Skip("a network is in the list once")
+		}
 		vm := guest(
 			users(v1alpha1.VirtualMachineUser{
 				Name: one, HashedPasswd: two, Sudo: three, Groups: four, Shell: two, SSHAuthorizedKeys: []string{three, four},
@@ -56,7 +61,7 @@ func FuzzUserData(f *testing.F) {
 		userdata, networkdata := secret.Data["userdata"], secret.Data["networkdata"]
 		assert.True(t, bytes.HasPrefix(userdata, []byte("#cloud-config\n")))
 		same(t, wantUserData(vm, one, two, three, four), userdata)
-		same(t, wantNetworkData(vm, two, three, []any{four, one}), networkdata)
+		same(t, wantNetworkData(vm, deviceOf(one), []string{two, three, four, one}), networkdata)
 	})
 }
 
@@ -91,12 +96,21 @@ func wantUserData(vm *v1alpha1.VirtualMachine, one, two, three, four string) map
 	return want
 }
 
-func wantNetworkData(vm *v1alpha1.VirtualMachine, address, gateway string, nameservers []any) map[string]any {
+func deviceOf(network string) string {
+	if regexp.MustCompile(`^[a-z0-9-]{1,11}$`).MatchString(network) {
+		return "net-" + network
+	}
+	return fmt.Sprintf("net-%.4x", sha256.Sum256([]byte(network)))
+}
+
+// wantNetworkData takes the interface's address and gateway, and two name servers.
+func wantNetworkData(vm *v1alpha1.VirtualMachine, name string, texts []string) map[string]any {
+	address, gateway, nameservers := texts[0], texts[1], []any{texts[2], texts[3]}
 	macs := each(desired.Interfaces(vm), func(i v1alpha1.VirtualMachineInterfaceStatus) string { return i.MACAddress })
 	device := func(name, mac string, dhcp bool) map[string]any {
 		return map[string]any{"match": map[string]any{"macaddress": mac}, "set-name": name, "dhcp4": dhcp}
 	}
-	pod, static, dhcp := device("pod0", macs[0], true), device("net1", macs[1], address == ""), device("net2", macs[2], true)
+	pod, static, dhcp := device("pod0", macs[0], true), device(name, macs[1], address == ""), device("net-dhcp", macs[2], true)
 	podOverrides := map[string]any{"route-metric": 1000}
 	pod["dhcp4-overrides"] = podOverrides
 	dhcp["dhcp4-overrides"], dhcp["optional"] = map[string]any{"route-metric": 1002}, true
@@ -113,7 +127,7 @@ func wantNetworkData(vm *v1alpha1.VirtualMachine, address, gateway string, names
 		static["routes"] = []any{map[string]any{"to": "0.0.0.0/0", "via": gateway}}
 		podOverrides["use-routes"], podOverrides["use-dns"] = false, false
 	}
-	return map[string]any{"version": 2, "ethernets": map[string]any{"pod0": pod, "net1": static, "net2": dhcp}}
+	return map[string]any{"version": 2, "ethernets": map[string]any{"pod0": pod, name: static, "net-dhcp": dhcp}}
 }
 
 // same reads the document with two parsers: there is one, and it is what is wanted.

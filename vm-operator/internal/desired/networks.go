@@ -1,7 +1,10 @@
 package desired
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -11,17 +14,23 @@ import (
 const (
 	// podNetwork is the pod network in KubeVirt's lists and in our status.
 	podNetwork = "pod"
+	podDevice  = "pod0"
+	// devicePrefix is none that the kernel (eth0) or udev (enp1s0) begins a name with: renaming never meets a name that is
+	// taken.
+	devicePrefix = "net-"
 	// reservedMAC is the one that KubeVirt gives to its own bridges in the pod.
 	reservedMAC = "02:00:00:00:00:00"
 )
 
-// nic is a network interface of the guest.
+// plainNetwork is one that makes a name of a device: at most 15 characters, with the prefix.
+var plainNetwork = regexp.MustCompile(`^[a-z0-9-]{1,11}$`)
+
+// nic is a network interface of the guest. Names and address follow from the network alone: another interface before it in
+// the list changes nothing.
 type nic struct {
-	// name of the interface and of its network in KubeVirt. It follows from the network alone, so that another interface
-	// before it in the list changes nothing.
+	// name of the interface and of its network in KubeVirt.
 	name string
-	// device in the guest. Neither the kernel (eth0) nor udev (enp1s0) gives such names: renaming never meets one that is
-	// taken.
+	// device in the guest.
 	device string
 	mac    string
 	// spec is nil for the pod network.
@@ -49,11 +58,11 @@ func nics(vm *v1alpha1.VirtualMachine) []nic {
 	}
 	var all []nic
 	if vm.HasPodNetwork() {
-		all = append(all, nic{name: podNetwork, device: "pod0", mac: freeMAC(vm, "", taken)})
+		all = append(all, nic{name: podNetwork, device: podDevice, mac: freeMAC(vm, "", taken)})
 	}
 	for i := range vm.Spec.Interfaces {
 		spec := &vm.Spec.Interfaces[i]
-		n := nic{name: interfaceName(spec.Network), device: "net" + strconv.Itoa(i+1), mac: strings.ToLower(spec.MACAddress), spec: spec}
+		n := nic{name: interfaceName(spec.Network), device: deviceName(spec.Network), mac: strings.ToLower(spec.MACAddress), spec: spec}
 		if n.mac == "" {
 			n.mac = freeMAC(vm, spec.Network, taken)
 		}
@@ -69,6 +78,16 @@ func interfaceName(network string) string {
 		return network + "_"
 	}
 	return strings.NewReplacer("/", "__", ".", "_").Replace(network)
+}
+
+// deviceName is the network's own name where the kernel takes it, and a hash otherwise. It must not be a number: cloud-init
+// gives names anew at every start, and would give those of other interfaces when the list changes.
+func deviceName(network string) string {
+	if plainNetwork.MatchString(network) {
+		return devicePrefix + network
+	}
+	sum := sha256.Sum256([]byte(network))
+	return devicePrefix + hex.EncodeToString(sum[:4])
 }
 
 // freeMAC is the address of the virtual machine on that network: unicast and locally administered, and never one that

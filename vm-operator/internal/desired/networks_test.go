@@ -96,6 +96,37 @@ func TestInterfacesAreNamedAsKubeVirtWantsIt(t *testing.T) {
 	}
 }
 
+func TestDevicesKeepTheirNames(t *testing.T) {
+	devices := func(networks ...string) map[string]string {
+		var specs []v1alpha1.VirtualMachineInterface
+		for _, network := range networks {
+			specs = append(specs, v1alpha1.VirtualMachineInterface{Network: network})
+		}
+		secret, err := desired.CloudInit(guest(on(specs...)), nil)
+		require.NoError(t, err)
+		byMAC := map[string]string{}
+		for name, ethernet := range value(t, string(secret.Data["networkdata"])).(map[string]any)["ethernets"].(map[string]any) {
+			entry := ethernet.(map[string]any)
+			assert.Equal(t, name, entry["set-name"])
+			assert.Regexp(t, `^[a-z0-9-]{1,15}$`, name, "as the kernel and every tool takes it")
+			byMAC[entry["match"].(map[string]any)["macaddress"].(string)] = name
+		}
+		return byMAC
+	}
+	all := devices("lan", "control-net", "infra/lan", "a.b", "a-rather-long-name", "another-rather-long-name")
+	names := sets.New[string]()
+	for _, name := range all {
+		names.Insert(name)
+	}
+	assert.Len(t, names, 7, "each its own")
+	assert.True(t, names.HasAll("pod0", "net-lan", "net-control-net"))
+	for mac, name := range devices("new", "another-rather-long-name", "control-net") {
+		if name != "net-new" {
+			assert.Equal(t, all[mac], name, "cloud-init gives names at every start: they must not wander")
+		}
+	}
+}
+
 func nested(t *testing.T, object *unstructured.Unstructured, fields ...string) []map[string]any {
 	t.Helper()
 	list, found, err := unstructured.NestedSlice(object.Object, fields...)
