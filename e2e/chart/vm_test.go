@@ -1,9 +1,11 @@
 package chart
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/pelotech/open-terrain/e2e/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,7 +37,7 @@ func TestRenderingOfVMOperator(t *testing.T) {
 		for _, kind := range []string{"Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy"} {
 			assert.False(t, find(t, objects, kind, nil), kind)
 		}
-		for _, kind := range []string{"ServiceAccount", "ClusterRoleBinding", "RoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+		for _, kind := range []string{"ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 			assert.True(t, find(t, objects, kind, nil), kind)
 		}
 	})
@@ -71,4 +73,19 @@ func TestRenderingOfVMOperator(t *testing.T) {
 		assert.Equal(t, "ot-vm-account", deployment.Spec.Template.Spec.ServiceAccountName)
 		assert.Contains(t, deployment.Spec.Template.Spec.Containers[0].Image, "@sha256:")
 	})
+}
+
+func TestVMOperatorKnowsTheFlagsOfItsDeployment(t *testing.T) {
+	path, err := harness.BuildOperator(t.Context(), VM.Name)
+	require.NoError(t, err)
+	// flag exits with 0 for -help.
+	usage, err := exec.CommandContext(t.Context(), path, "-help").CombinedOutput()
+	require.NoError(t, err)
+
+	var deployment appsv1.Deployment
+	require.True(t, find(t, renderOf(t, VM, allOn(t, VM)...), "Deployment", &deployment))
+	for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		assert.Regexp(t, `(?m)^  -`+name+`( |$)`, string(usage), arg)
+	}
 }
