@@ -47,6 +47,7 @@ func TestLeaders(t *testing.T) {
 	t.Run("two leaders", func(t *testing.T) { twoLeaders(t, w) })
 	t.Run("a leader that is paused", func(t *testing.T) { pausedLeader(t, w) })
 	t.Run("a request that hangs", func(t *testing.T) { requestHangs(t, w) })
+	t.Run("an attempt that has ended", func(t *testing.T) { endedAttempts(t, w) })
 	t.Run("a write that comes late", func(t *testing.T) { lateWrites(t, w) })
 }
 

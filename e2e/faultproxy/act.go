@@ -99,7 +99,7 @@ func writeStatus(w http.ResponseWriter, status metav1.Status) {
 	_ = json.NewEncoder(w).Encode(status) // the operator may have gone
 }
 
-// hold parks a request until Release. A request whose sender has gone is dropped.
+// hold parks a request until Release or Drop. A request whose sender has gone is dropped.
 func (p *Proxy) hold(r *http.Request, request Request) {
 	p.setHeld(func(held []Request) []Request { return append(slices.Clip(held), request) })
 	defer p.setHeld(func(held []Request) []Request {
@@ -107,6 +107,8 @@ func (p *Proxy) hold(r *http.Request, request Request) {
 	})
 	select {
 	case <-p.released:
+	case <-p.dropped:
+		cut()
 	case <-r.Context().Done():
 		cut()
 	case <-p.closed:

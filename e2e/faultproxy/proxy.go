@@ -47,9 +47,11 @@ type Proxy struct {
 
 	closed   chan struct{}
 	released chan struct{}
+	dropped  chan struct{}
 	severed  chan struct{}
 	sever    sync.Once
 	release  sync.Once
+	drop     sync.Once
 
 	mu       sync.Mutex
 	requests []Request
@@ -81,7 +83,7 @@ func Start(options Options) (*Proxy, error) {
 	}
 	p := &Proxy{
 		options: options, forward: forward, address: listener.Addr().String(),
-		closed: make(chan struct{}), released: make(chan struct{}), severed: make(chan struct{}),
+		closed: make(chan struct{}), released: make(chan struct{}), dropped: make(chan struct{}), severed: make(chan struct{}),
 		changed: make(chan struct{}), matched: make([]int, len(options.Rules)), news: map[string]*news{},
 	}
 	p.server = &http.Server{
@@ -193,6 +195,9 @@ func (p *Proxy) WaitHeld(ctx context.Context) (Request, error) {
 
 // Release lets the parked requests go on, and parks none any more.
 func (p *Proxy) Release() { p.release.Do(func() { close(p.released) }) }
+
+// Drop cuts the connections of the parked requests, which the API server never sees, and parks none any more.
+func (p *Proxy) Drop() { p.drop.Do(func() { close(p.dropped) }) }
 
 // Close ends the proxy and cuts all connections.
 func (p *Proxy) Close() error {

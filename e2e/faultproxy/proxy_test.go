@@ -275,6 +275,24 @@ func TestARequestThatGivesUpWhileItIsHeldNeverHappens(t *testing.T) {
 	assert.Empty(t, s.seen())
 }
 
+func TestADroppedRequestNeverHappens(t *testing.T) {
+	s := newServer(t)
+	proxy := startProxy(t, s, faultproxy.Options{Rules: []faultproxy.Rule{{Resource: "vmdiskimages", Nth: 1, When: faultproxy.Hold}}})
+	answer := make(chan error)
+	go func() {
+		_, err := send(t.Context(), proxy, http.MethodPatch, status)
+		answer <- err
+	}()
+	_, err := proxy.WaitHeld(t.Context())
+	require.NoError(t, err)
+	proxy.Drop()
+	require.Error(t, <-answer, "the connection is cut")
+	assert.Empty(t, s.seen())
+	code, err := send(t.Context(), proxy, http.MethodPatch, status)
+	require.NoError(t, err)
+	assert.Equal(t, 200, code, "the next one goes through")
+}
+
 func TestBadRulesAreRefused(t *testing.T) {
 	for name, rule := range map[string]faultproxy.Rule{
 		"no moment":              {},

@@ -17,7 +17,7 @@ const (
 	Sever When = "sever"
 	// SeverBefore is Sever without letting the write take effect.
 	SeverBefore When = "sever-before"
-	// Hold parks the request before the API server sees it, until Release.
+	// Hold parks the request before the API server sees it, until Release or Drop.
 	Hold When = "hold"
 	// Slow only delays.
 	Slow When = "slow"

@@ -56,15 +56,18 @@ func anew(counts map[download]int, image *otv1alpha1.VMDiskImage, e history.Even
 }
 
 // AttemptsInStatus is I4 at the end: status.attempts is the number of DataVolumes that there were for the revision.
-// It does not hold where the API server refused to create one, or a slot was taken away.
+// It does not hold where the API server refused to create one, or a slot was taken away. It broke with the last change of
+// the image, or with its last DataVolume: a story that comes later in the same world has no part in it.
 func AttemptsInStatus(s Settings, events []history.Event) []Violation {
-	f, counts := &found{invariant: "I4"}, map[download]int{}
+	f, counts, touched := &found{invariant: "I4"}, map[download]int{}, map[types.UID]history.Event{}
 	st := replay(s, events, func(_ *state, e history.Event) {
 		if image, ok := history.As[*otv1alpha1.VMDiskImage](e); ok {
 			anew(counts, image, e)
+			touched[image.UID] = e
 		}
 		if dv, ok := history.As[*cdiv1.DataVolume](e); ok && e.Created() && ownerOf(dv) != "" {
 			counts[download{ownerOf(dv), dv.Name}]++
+			touched[ownerOf(dv)] = e
 		}
 	})
 	for _, image := range st.images {
@@ -74,7 +77,7 @@ func AttemptsInStatus(s Settings, events []history.Event) []Violation {
 		}
 		made := counts[download{image.UID, otv1alpha1.ChildName(image.Name, revision)}]
 		if made != int(image.Status.Attempts) {
-			f.add(last(events), "%s/%s counts %d attempts, and there were %d DataVolumes", image.Namespace, image.Name, image.Status.Attempts, made)
+			f.add(touched[image.UID], "%s/%s counts %d attempts, and there were %d DataVolumes", image.Namespace, image.Name, image.Status.Attempts, made)
 		}
 	}
 	return f.list

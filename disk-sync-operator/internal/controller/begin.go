@@ -59,10 +59,13 @@ func (r Downloads) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return r.reconcile(ctx, req.NamespacedName, create)
 }
 
-// confirm makes sure of the slot before an attempt begins: a leader that was paused may remember one that its successor
-// has passed on.
+// confirm makes sure of slot and image before an attempt begins: a leader that was paused may remember a slot that its
+// successor has passed on, or an attempt that its successor has ended, under a slot that is still kept.
 func (r *Images) confirm(ctx context.Context, s plan.Snapshot) (reconcile.Result, bool, error) {
-	holds, err := r.admission.confirm(ctx, s.Slot, s.Hold)
+	holds, asked, err := r.admission.confirm(ctx, s.Slot, s.Hold)
+	if err == nil && holds && asked {
+		holds, err = r.isAs(ctx, s.Image)
+	}
 	if err != nil || !holds {
 		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, false, err
 	}

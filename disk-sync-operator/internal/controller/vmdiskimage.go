@@ -177,14 +177,18 @@ func (r *Images) release(ctx context.Context, s plan.Snapshot, written bool) (re
 // its next attempt under the very slot that this one has no use for. What does not exist begins nothing.
 func (r *Images) stillAs(ctx context.Context, image *v1alpha1.VMDiskImage) error {
 	current := &v1alpha1.VMDiskImage{}
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(image), current)
-	switch {
-	case err != nil:
-		return client.IgnoreNotFound(err)
-	case current.UID == image.UID && current.ResourceVersion != image.ResourceVersion:
+	found, err := read(ctx, r.live, client.ObjectKeyFromObject(image), current)
+	if found && current.UID == image.UID && current.ResourceVersion != image.ResourceVersion {
 		return apierrors.NewConflict(v1alpha1.Resource("vmdiskimages"), image.Name, errors.New("it has changed since it was looked at"))
 	}
-	return nil
+	return err
+}
+
+// isAs says that the image exists, and is what it was when it was looked at: nothing begins for another one.
+func (r *Images) isAs(ctx context.Context, image *v1alpha1.VMDiskImage) (bool, error) {
+	current := &v1alpha1.VMDiskImage{}
+	found, err := read(ctx, r.live, client.ObjectKeyFromObject(image), current)
+	return found && current.UID == image.UID && current.ResourceVersion == image.ResourceVersion, err
 }
 
 // releaseStrangers gives up the slots of images of this name that do not exist any more, once the garbage collector has

@@ -235,28 +235,29 @@ func (a *Admission) reload(ctx context.Context) error {
 // stopped for longer asks again.
 const wordKept = 2 * time.Second
 
-// confirm makes sure that a slot is still under that hold: by the answer to our own write, or by asking the API server.
-func (a *Admission) confirm(ctx context.Context, slot, hold string) (bool, error) {
+// confirm makes sure that a slot is still under that hold: by the answer to our own write, or by asking the API server,
+// which asked tells: then what else is known may be as old.
+func (a *Admission) confirm(ctx context.Context, slot, hold string) (holds, asked bool, err error) {
 	if a.beingGranted(hold) {
-		return false, nil // the answer is on its way, and then the attempt is asked for again
+		return false, false, nil // the answer is on its way, and then the attempt is asked for again
 	}
 	if a.justGranted(hold) {
-		return true, nil
+		return true, false, nil
 	}
 	lease := &coordinationv1.Lease{}
 	lease.Namespace, lease.Name = a.namespace, slot
-	err := a.live.Get(ctx, client.ObjectKeyFromObject(lease), lease)
+	err = a.live.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 	if apierrors.IsNotFound(err) {
-		return false, nil // its deletion is an event
+		return false, true, nil // its deletion is an event
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at the slot %s: %w", slot, err)
+		return false, true, fmt.Errorf("look at the slot %s: %w", slot, err)
 	}
 	if holdOf(lease) == hold {
-		return true, nil
+		return true, true, nil
 	}
 	a.leaseSeen(lease)
-	return false, nil
+	return false, true, nil
 }
 
 // beingGranted says that the watch has shown a Lease before the answer to our write of it came.
