@@ -42,7 +42,7 @@ func (c *Cluster) startEmbedded(ctx context.Context, options Options) error {
 	c.assets = assets
 	crds := options.CRDs
 	if crds == nil {
-		if crds, err = AllCRDs(ctx); err != nil {
+		if crds, err = options.defaultCRDs(ctx); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,9 @@ type Options struct {
 	// AllCRDs on a control plane of our own and OwnCRDs on a cluster that exists; empty means none.
 	CRDs []string
 
+	// KubeVirt adds the CustomResourceDefinitions of KubeVirt and of networks to what a nil CRDs means. They are large.
+	KubeVirt bool
+
 	// Controllers of kube-controller-manager, as its flag --controllers takes them. Nil means
 	// DefaultControllers; "*" stands for all that are on by default; empty means that none runs.
 	Controllers []string

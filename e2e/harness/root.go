@@ -49,6 +49,9 @@ func OwnCRDs() (string, error) { return inRoot("apis", "crds") }
 // CDICRDs is the folder of the CustomResourceDefinitions of CDI.
 func CDICRDs() (string, error) { return inRoot("e2e", "sim", "crds") }
 
+// KubeVirtCRDs is the folder of the CustomResourceDefinitions of KubeVirt and of networks.
+func KubeVirtCRDs() (string, error) { return inRoot("e2e", "sim", "kubevirt", "crds") }
+
 // SnapshotCRDs are the files of the CustomResourceDefinitions of the CSI snapshotter, which its Go module carries.
 func SnapshotCRDs(ctx context.Context) ([]string, error) {
 	e2e, err := inRoot("e2e")
@@ -62,7 +65,7 @@ func SnapshotCRDs(ctx context.Context) ([]string, error) {
 	return filepath.Glob(filepath.Join(dir, "config", "crd", "snapshot.storage.k8s.io_*.yaml"))
 }
 
-// AllCRDs are the files and folders of every CustomResourceDefinition that the operators know.
+// AllCRDs are the files and folders of every CustomResourceDefinition that the disk-sync-operator knows, and of all of ours.
 func AllCRDs(ctx context.Context) ([]string, error) {
 	own, err := OwnCRDs()
 	if err != nil {
@@ -74,6 +77,15 @@ func AllCRDs(ctx context.Context) ([]string, error) {
 	}
 	snapshot, err := SnapshotCRDs(ctx)
 	return append(snapshot, own, cdi), err
+}
+
+func (o Options) defaultCRDs(ctx context.Context) ([]string, error) {
+	crds, err := AllCRDs(ctx)
+	if err != nil || !o.KubeVirt {
+		return crds, err
+	}
+	kubevirt, err := KubeVirtCRDs()
+	return append(crds, kubevirt), err
 }
 
 func inRoot(path ...string) (string, error) {

@@ -1,5 +1,5 @@
 // Package sim runs everything around the operators that a real cluster has and the embedded control plane has not: CDI,
-// the snapshot controller, and servers to download from.
+// the snapshot controller, KubeVirt, and servers to download from.
 package sim
 
 import (
@@ -12,6 +12,7 @@ import (
 
 	"github.com/pelotech/open-terrain/e2e/sim/cdi"
 	"github.com/pelotech/open-terrain/e2e/sim/imageserver"
+	"github.com/pelotech/open-terrain/e2e/sim/kubevirt"
 	"github.com/pelotech/open-terrain/e2e/sim/registryserver"
 	"github.com/pelotech/open-terrain/e2e/sim/s3server"
 	"github.com/pelotech/open-terrain/e2e/sim/snapshotter"
@@ -24,14 +25,17 @@ type Options struct {
 	Images      imageserver.Options
 	S3          s3server.Options
 	Registry    registryserver.Options
-	// ServersOnly leaves CDI and the snapshotter out, for clusters that have the real ones.
+	// KubeVirt is played when it is set; the cluster needs its CRDs (harness.Options.KubeVirt).
+	KubeVirt *kubevirt.Options
+	// ServersOnly leaves CDI, the snapshotter and KubeVirt out, for clusters that have the real ones.
 	ServersOnly bool
 }
 
-// World is what Start has started. CDI and Snapshotter are nil with ServersOnly.
+// World is what Start has started. CDI and Snapshotter are nil with ServersOnly, KubeVirt also where it was not asked for.
 type World struct {
 	CDI         *cdi.Simulator
 	Snapshotter *snapshotter.Simulator
+	KubeVirt    *kubevirt.Simulator
 	Images      *imageserver.Server
 	S3          *s3server.Server
 	Registry    *registryserver.Server
@@ -67,7 +71,10 @@ func (w *World) start(ctx context.Context, config *rest.Config, o Options) (err 
 	if w.CDI, err = cdi.Start(ctx, config, o.CDI); err != nil {
 		return err
 	}
-	w.Snapshotter, err = snapshotter.Start(ctx, config, o.Snapshotter)
+	if w.Snapshotter, err = snapshotter.Start(ctx, config, o.Snapshotter); err != nil || o.KubeVirt == nil {
+		return err
+	}
+	w.KubeVirt, err = kubevirt.Start(ctx, config, *o.KubeVirt)
 	return err
 }
 
@@ -80,6 +87,9 @@ func (w *World) Close() error {
 		}
 		if w.Snapshotter != nil {
 			w.Snapshotter.Wait()
+		}
+		if w.KubeVirt != nil {
+			w.KubeVirt.Wait()
 		}
 		var errs []error
 		if w.Images != nil {

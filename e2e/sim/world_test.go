@@ -37,7 +37,7 @@ func run(m *testing.M) (code int, err error) {
 	ctrllog.SetLogger(logr.Discard())
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if cluster, err = harness.Start(ctx, harness.Options{}); err != nil {
+	if cluster, err = harness.Start(ctx, harness.Options{KubeVirt: true}); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()

@@ -2,4 +2,4 @@
 // the simulator plays CDI. The YAML files are generated.
 package crds
 
-//go:generate go run ./extract v1.65.0
+//go:generate go run ./extract cdi v1.65.0

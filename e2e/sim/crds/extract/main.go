@@ -1,5 +1,5 @@
-// Command extract writes CDI's CRDs as YAML into the current folder. They live as Go strings in a module whose
-// dependencies would triple those of e2e, so the module is downloaded and parsed, not imported.
+// Command extract writes the CRDs of CDI or KubeVirt as YAML into the current folder. They live as Go strings in modules
+// whose dependencies would triple those of e2e, so the module is downloaded and parsed, not imported.
 package main
 
 import (
@@ -15,14 +15,34 @@ import (
 	"strconv"
 )
 
-const module = "kubevirt.io/containerized-data-importer"
+// origin is a module with a table of CRDs, or of their schemas.
+type origin struct {
+	module, file string
+	// wanted maps the key in the table to the file to write.
+	wanted map[string]string
+	// complete makes a CRD of what the table has.
+	complete func(key, text string) (string, error)
+}
 
-// wanted maps the key in CDI's table to the file to write.
-func wanted() map[string]string {
-	return map[string]string{
-		"cdiconfig":      "cdi.kubevirt.io_cdiconfigs.yaml",
-		"datavolume":     "cdi.kubevirt.io_datavolumes.yaml",
-		"storageprofile": "cdi.kubevirt.io_storageprofiles.yaml",
+func origins() map[string]origin {
+	return map[string]origin{
+		"cdi": {
+			module: "kubevirt.io/containerized-data-importer", file: "pkg/operator/resources/crds_generated.go",
+			wanted: map[string]string{
+				"cdiconfig":      "cdi.kubevirt.io_cdiconfigs.yaml",
+				"datavolume":     "cdi.kubevirt.io_datavolumes.yaml",
+				"storageprofile": "cdi.kubevirt.io_storageprofiles.yaml",
+			},
+			complete: func(_, text string) (string, error) { return text, nil },
+		},
+		"kubevirt": {
+			module: "kubevirt.io/kubevirt", file: "pkg/virt-operator/resource/generate/components/validations_generated.go",
+			wanted: map[string]string{
+				"virtualmachine":         "kubevirt.io_virtualmachines.yaml",
+				"virtualmachineinstance": "kubevirt.io_virtualmachineinstances.yaml",
+			},
+			complete: frame,
+		},
 	}
 }
 
@@ -34,22 +54,29 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 1 {
-		return errors.New("usage: extract <version of " + module + ">")
+	if len(args) != 2 {
+		return errors.New("usage: extract cdi|kubevirt VERSION")
 	}
-	source := module + "@" + args[0]
+	from, known := origins()[args[0]]
+	if !known {
+		return fmt.Errorf("%s is neither cdi nor kubevirt", args[0])
+	}
+	source := from.module + "@" + args[1]
 	dir, err := download(source)
 	if err != nil {
 		return fmt.Errorf("download %s: %w", source, err)
 	}
-	crds, err := parse(filepath.Join(dir, "pkg", "operator", "resources", "crds_generated.go"))
+	crds, err := parse(filepath.Join(dir, filepath.FromSlash(from.file)))
 	if err != nil {
 		return err
 	}
-	for key, file := range wanted() {
+	for key, file := range from.wanted {
 		text, ok := crds[key]
 		if !ok {
 			return fmt.Errorf("%s has no CRD %q", source, key)
+		}
+		if text, err = from.complete(key, text); err != nil {
+			return fmt.Errorf("%s of %s: %w", key, source, err)
 		}
 		text = "# Extracted from " + source + " by go generate; do not edit.\n" + text
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
