@@ -85,7 +85,7 @@ func TestRefusals(t *testing.T) {
 			err := cl.Create(t.Context(), vm, client.DryRunAll)
 			require.True(t, apierrors.IsInvalid(err), "%v", err)
 			var causes []string
-			for _, cause := range err.(apierrors.APIStatus).Status().Details.Causes { //nolint:errorlint,forcetypeassert // it is one
+			for _, cause := range err.(apierrors.APIStatus).Status().Details.Causes { //nolint:forcetypeassert // it is one
 				causes = append(causes, cause.Field+": "+cause.Message)
 			}
 			want := strings.NewReplacer("I.", "spec.template.spec.domain.devices.interfaces[1].", "T.", "spec.template.spec.").Replace(tc.want)
@@ -158,7 +158,7 @@ func TestServerSideApply(t *testing.T) {
 	assert.Equal(t, before, read().ResourceVersion, "the same again changes nothing")
 	for _, field := range vm.ManagedFields {
 		if field.Manager != "vm-operator" {
-			assert.NotContains(t, string(field.FieldsV1.Raw), "f:spec", field.Manager)
+			assert.NotContains(t, field.FieldsV1.GetRawString(), "f:spec", field.Manager)
 		}
 	}
 

@@ -23,30 +23,15 @@ const (
 )
 
 // advance takes an instance that is to live one step on.
-func (s *Simulator) advance(ctx context.Context, seen *objects.Seen) (again time.Duration, err error) {
+func (s *Simulator) advance(ctx context.Context, seen *objects.Seen) (time.Duration, error) {
 	vmi := seen.VMI
-	if wait := s.options.Step - s.since(vmi); wait > 0 && !vmi.IsFinal() && vmi.Status.Phase != virtv1.Running {
+	if wait := s.options.Step - s.since(vmi); wait > 0 && vmi.Status.Phase != virtv1.Running {
 		return wait, nil
 	}
 	before := vmi.DeepCopy()
-	switch vmi.Status.Phase {
-	case virtv1.VmPhaseUnset:
-		objects.SetPhase(vmi, virtv1.Pending, metav1.Now())
-		objects.SetReady(vmi, objects.ReasonNoPod, "virt-launcher pod has not yet been scheduled", metav1.Now())
-	case virtv1.Pending:
-		again, err = s.makeLauncher(ctx, seen)
-	case virtv1.Scheduling:
-		again, err = s.schedule(ctx, seen)
-	case virtv1.Scheduled:
-		again, err = s.boot(ctx, seen)
-	case virtv1.Running:
-		err = s.run(ctx, seen)
-	}
-	if err != nil {
-		return 0, err
-	}
-	if equality.Semantic.DeepEqual(before, vmi) {
-		return again, nil
+	again, err := s.step(ctx, seen)
+	if err != nil || equality.Semantic.DeepEqual(before, vmi) {
+		return again, err
 	}
 	if err := s.live.Patch(ctx, vmi, locked(before)); err != nil {
 		return 0, err
@@ -55,6 +40,25 @@ func (s *Simulator) advance(ctx context.Context, seen *objects.Seen) (again time
 		return sooner(s.pace(vmi), again), nil
 	}
 	return again, nil
+}
+
+// step changes the instance in seen, and writes all but that.
+func (s *Simulator) step(ctx context.Context, seen *objects.Seen) (time.Duration, error) {
+	vmi := seen.VMI
+	switch vmi.Status.Phase {
+	case virtv1.VmPhaseUnset:
+		objects.SetPhase(vmi, virtv1.Pending, metav1.Now())
+		objects.SetNotReady(vmi, objects.ReasonNoPod, "virt-launcher pod has not yet been scheduled", metav1.Now())
+	case virtv1.Pending:
+		return s.makeLauncher(ctx, seen)
+	case virtv1.Scheduling:
+		return s.schedule(ctx, seen)
+	case virtv1.Scheduled:
+		return s.boot(ctx, seen)
+	case virtv1.Running:
+		return 0, s.run(ctx, seen)
+	}
+	return 0, nil
 }
 
 // makeLauncher waits for the disks and the networks, and creates the launcher pod.
@@ -83,7 +87,7 @@ func (s *Simulator) makeLauncher(ctx context.Context, seen *objects.Seen) (time.
 	}
 	objects.DropCondition(vmi, podScheduled)
 	objects.SetPhase(vmi, virtv1.Scheduling, now)
-	objects.SetReady(vmi, objects.ReasonGuestNotRunning, "Guest VM is not reported as running", now)
+	objects.SetNotReady(vmi, objects.ReasonGuestNotRunning, "Guest VM is not reported as running", now)
 	return 0, nil
 }
 
@@ -95,13 +99,13 @@ func claimMissing(vmi *virtv1.VirtualMachineInstance, disks []objects.Disk) bool
 		return false
 	}
 	message := fmt.Sprintf("PVC %s/%s does not exist, waiting for it to appear", vmi.Namespace, disks[i].Name)
-	objects.SetCondition(vmi, virtv1.VirtualMachineInstanceSynchronized, corev1.ConditionFalse, objects.ReasonPVCNotFound, message, metav1.Now())
-	objects.SetCondition(vmi, podScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, message, metav1.Now())
+	objects.SetCondition(vmi, objects.IsNot(virtv1.VirtualMachineInstanceSynchronized, objects.ReasonPVCNotFound, message, metav1.Now()))
+	objects.SetCondition(vmi, objects.IsNot(podScheduled, corev1.PodReasonUnschedulable, message, metav1.Now()))
 	return true
 }
 
 func (s *Simulator) notCreated(vmi *virtv1.VirtualMachineInstance, message string) time.Duration {
-	objects.SetCondition(vmi, virtv1.VirtualMachineInstanceSynchronized, corev1.ConditionFalse, objects.ReasonFailedCreate, message, metav1.Now())
+	objects.SetCondition(vmi, objects.IsNot(virtv1.VirtualMachineInstanceSynchronized, objects.ReasonFailedCreate, message, metav1.Now()))
 	return s.options.Retry
 }
 
@@ -110,9 +114,11 @@ func disksReady(vmi *virtv1.VirtualMachineInstance, disks []objects.Disk) {
 	switch {
 	case !volumes:
 	case slices.ContainsFunc(disks, func(d objects.Disk) bool { return !d.Ready() }):
-		objects.SetCondition(vmi, dataVolumeReady, corev1.ConditionFalse, objects.ReasonNotAllReady, "Not all of the VMI's DVs are ready", metav1.Now())
+		objects.SetCondition(vmi, objects.IsNot(dataVolumeReady, objects.ReasonNotAllReady, "Not all of the VMI's DVs are ready", metav1.Now()))
 	default:
-		objects.SetCondition(vmi, dataVolumeReady, corev1.ConditionTrue, objects.ReasonAllReady, "All of the VMI's DVs are bound and ready", metav1.Now())
+		ready := objects.Is(dataVolumeReady, metav1.Now())
+		ready.Reason, ready.Message = objects.ReasonAllReady, "All of the VMI's DVs are bound and ready"
+		objects.SetCondition(vmi, ready)
 	}
 }
 
@@ -153,7 +159,7 @@ func (s *Simulator) run(ctx context.Context, seen *objects.Seen) error {
 			phase = virtv1.Failed
 		}
 		objects.SetPhase(vmi, phase, metav1.Now())
-		objects.SetReady(vmi, objects.ReasonGuestNotRunning, "Guest VM is not reported as running", metav1.Now())
+		objects.SetNotReady(vmi, objects.ReasonGuestNotRunning, "Guest VM is not reported as running", metav1.Now())
 		if pod == nil {
 			return nil
 		}
@@ -198,7 +204,7 @@ func (s *Simulator) end(ctx context.Context, seen *objects.Seen) (time.Duration,
 
 func (s *Simulator) terminating(ctx context.Context, vmi *virtv1.VirtualMachineInstance) error {
 	before := vmi.DeepCopy()
-	objects.SetReady(vmi, objects.ReasonPodTerminating, "virt-launcher pod is terminating", metav1.Now())
+	objects.SetNotReady(vmi, objects.ReasonPodTerminating, "virt-launcher pod is terminating", metav1.Now())
 	if equality.Semantic.DeepEqual(before, vmi) {
 		return nil
 	}

@@ -19,27 +19,14 @@ func (s *Simulator) playInstantly(ctx context.Context, shown *virtv1.VirtualMach
 	if vm.DeletionTimestamp != nil {
 		return 0, nil // the garbage collector takes the instance
 	}
-	wanted := wantsGuest(vm, seen.VMI)
-	switch {
-	case wanted && seen.VMI == nil && cloned(seen.Disks):
-		if wait := s.options.Instant.Duration - time.Since(vm.CreationTimestamp.Time); wait > 0 {
-			return wait, nil
-		}
-		seen.VMI = objects.Instance(vm)
-		seen.VMI.Finalizers = nil
-		if err := s.live.Create(ctx, seen.VMI); err != nil {
-			return 0, err
-		}
-	case !wanted && seen.VMI != nil:
-		if err := s.live.Delete(ctx, seen.VMI, client.Preconditions{UID: &seen.VMI.UID}); err != nil {
-			return 0, err
-		}
-		seen.VMI = nil
+	again, err := s.actInstantly(ctx, &seen)
+	if again > 0 || err != nil {
+		return again, err
 	}
-	if seen.VMI != nil && seen.VMI.Status.Phase == virtv1.VmPhaseUnset {
-		before := seen.VMI.DeepCopy()
-		objects.Running(seen.VMI, objects.LauncherPod(seen.VMI), s.options.Behaviour(vm).Addresses, metav1.Now())
-		if err := s.live.Patch(ctx, seen.VMI, client.MergeFrom(before)); err != nil {
+	if vmi := seen.VMI; vmi != nil && vmi.Status.Phase == virtv1.VmPhaseUnset {
+		before := vmi.DeepCopy()
+		objects.Running(vmi, objects.LauncherPod(vmi), s.options.Behaviour(vm).Addresses, metav1.Now())
+		if err := s.live.Patch(ctx, vmi, client.MergeFrom(before)); err != nil {
 			return 0, err
 		}
 	}
@@ -47,6 +34,25 @@ func (s *Simulator) playInstantly(ctx context.Context, shown *virtv1.VirtualMach
 		vm.Status.PrintableStatus = virtv1.VirtualMachineStatusStopped
 	}
 	return s.show(ctx, shown, seen)
+}
+
+// actInstantly makes or deletes the instance.
+func (s *Simulator) actInstantly(ctx context.Context, seen *objects.Seen) (time.Duration, error) {
+	vm, wanted := seen.VM, wantsGuest(seen.VM, seen.VMI)
+	switch {
+	case wanted && seen.VMI == nil && cloned(seen.Disks):
+		if wait := s.options.Instant.Duration - time.Since(vm.CreationTimestamp.Time); wait > 0 {
+			return wait, nil
+		}
+		seen.VMI = objects.Instance(vm)
+		seen.VMI.Finalizers = nil
+		return 0, s.live.Create(ctx, seen.VMI)
+	case !wanted && seen.VMI != nil:
+		vmi := seen.VMI
+		seen.VMI = nil
+		return 0, s.live.Delete(ctx, vmi, client.Preconditions{UID: &vmi.UID})
+	}
+	return 0, nil
 }
 
 // cloned is true when every disk is there. A guest that waits for one has no instance, other than with KubeVirt.

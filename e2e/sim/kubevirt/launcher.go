@@ -38,7 +38,7 @@ func (s *Simulator) schedule(ctx context.Context, seen *objects.Seen) (time.Dura
 		return 0, nil
 	}
 	if message := s.unschedulable(seen.VM, vmi); message != "" && pod.Spec.NodeName == "" {
-		objects.SetCondition(vmi, podScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, message, metav1.Now())
+		objects.SetCondition(vmi, objects.IsNot(podScheduled, corev1.PodReasonUnschedulable, message, metav1.Now()))
 		return s.options.Retry, s.setPod(ctx, pod, objects.UnscheduledStatus(message, metav1.Now()))
 	}
 	objects.DropCondition(vmi, podScheduled)

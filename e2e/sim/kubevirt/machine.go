@@ -23,18 +23,21 @@ func (s *Simulator) act(ctx context.Context, seen *objects.Seen) (time.Duration,
 	case vmi == nil:
 		return 0, nil
 	case vmi.DeletionTimestamp != nil:
-		if wanted && !s.isOurs(vmi) { // somebody took it away
-			s.failed(vm, vmi)
-		}
+		s.missed(vm, vmi, wanted)
 		return s.end(ctx, seen)
-	case !wanted && !rests(vm, vmi), vmi.IsFinal() && wanted:
-		return s.stopGuest(ctx, seen)
-	case vmi.IsFinal():
+	case !wanted && rests(vm, vmi):
 		return 0, nil
+	case !wanted || vmi.IsFinal():
+		return s.stopGuest(ctx, seen)
 	}
+	return s.guide(ctx, seen)
+}
+
+// guide takes a guest that is to live one step on. One that ends before it ran could not start.
+func (s *Simulator) guide(ctx context.Context, seen *objects.Seen) (time.Duration, error) {
 	again, err := s.advance(ctx, seen)
-	if err == nil && vmi.IsFinal() && !ran(vmi) {
-		s.failed(vm, vmi)
+	if err == nil && seen.VMI.IsFinal() && !ran(seen.VMI) {
+		s.failed(seen.VM, seen.VMI)
 	}
 	return again, err
 }
@@ -137,10 +140,14 @@ func (s *Simulator) cachedAgain(ctx context.Context, seen *objects.Seen) error {
 	return err
 }
 
-func (s *Simulator) isOurs(vmi *virtv1.VirtualMachineInstance) bool {
+// missed counts an instance that somebody has taken away as one that did not come up.
+func (s *Simulator) missed(vm *virtv1.VirtualMachine, vmi *virtv1.VirtualMachineInstance, wanted bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ours[vmi.UID]
+	ours := s.ours[vmi.UID]
+	s.mu.Unlock()
+	if wanted && !ours {
+		s.failed(vm, vmi)
+	}
 }
 
 // failed counts a guest that did not come up, once, and sets the time of the next try.

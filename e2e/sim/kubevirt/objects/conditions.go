@@ -8,14 +8,23 @@ import (
 	virtv1 "kubevirt.io/api/core/v1"
 )
 
-// SetCondition sets a condition of an instance.
-func SetCondition(vmi *virtv1.VirtualMachineInstance, kind virtv1.VirtualMachineInstanceConditionType, status corev1.ConditionStatus, reason, message string, now metav1.Time) {
-	next := virtv1.VirtualMachineInstanceCondition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: now}
+// Is is a condition of an instance that holds.
+func Is(kind virtv1.VirtualMachineInstanceConditionType, now metav1.Time) virtv1.VirtualMachineInstanceCondition {
+	return virtv1.VirtualMachineInstanceCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now}
+}
+
+// IsNot is a condition that does not hold.
+func IsNot(kind virtv1.VirtualMachineInstanceConditionType, reason, message string, now metav1.Time) virtv1.VirtualMachineInstanceCondition {
+	return virtv1.VirtualMachineInstanceCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: now}
+}
+
+// SetCondition sets a condition of an instance, keeping its time as long as the status is the same.
+func SetCondition(vmi *virtv1.VirtualMachineInstance, next virtv1.VirtualMachineInstanceCondition) {
 	for i, old := range vmi.Status.Conditions {
-		if old.Type != kind {
+		if old.Type != next.Type {
 			continue
 		}
-		if old.Status == status {
+		if old.Status == next.Status {
 			next.LastTransitionTime = old.LastTransitionTime
 		}
 		vmi.Status.Conditions[i] = next
@@ -29,13 +38,9 @@ func DropCondition(vmi *virtv1.VirtualMachineInstance, kind virtv1.VirtualMachin
 	vmi.Status.Conditions = slices.DeleteFunc(vmi.Status.Conditions, func(c virtv1.VirtualMachineInstanceCondition) bool { return c.Type == kind })
 }
 
-// SetReady sets the condition Ready of an instance.
-func SetReady(vmi *virtv1.VirtualMachineInstance, reason, message string, now metav1.Time) {
-	status := corev1.ConditionFalse
-	if reason == "" {
-		status = corev1.ConditionTrue
-	}
-	SetCondition(vmi, virtv1.VirtualMachineInstanceReady, status, reason, message, now)
+// SetNotReady sets the condition Ready of an instance to False.
+func SetNotReady(vmi *virtv1.VirtualMachineInstance, reason, message string, now metav1.Time) {
+	SetCondition(vmi, IsNot(virtv1.VirtualMachineInstanceReady, reason, message, now))
 }
 
 // SetPhase enters a phase.

@@ -44,13 +44,13 @@ func Interfaces(vmi *virtv1.VirtualMachineInstance, pod *corev1.Pod, reported ma
 func Running(vmi *virtv1.VirtualMachineInstance, pod *corev1.Pod, reported map[string]string, now metav1.Time) {
 	if vmi.Status.Phase != virtv1.Running {
 		SetPhase(vmi, virtv1.Running, now)
-		SetReady(vmi, "", "", now)
-		SetCondition(vmi, virtv1.VirtualMachineInstanceIsMigratable, corev1.ConditionFalse, ReasonNotLiveMigratable,
-			"cannot migrate VMI: PVC is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)", now)
+		SetCondition(vmi, Is(virtv1.VirtualMachineInstanceReady, now))
+		SetCondition(vmi, IsNot(virtv1.VirtualMachineInstanceIsMigratable, ReasonNotLiveMigratable,
+			"cannot migrate VMI: PVC is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)", now))
 	}
 	vmi.Status.Interfaces = Interfaces(vmi, pod, reported)
 	if len(reported) > 0 {
-		SetCondition(vmi, virtv1.VirtualMachineInstanceAgentConnected, corev1.ConditionTrue, "", "", now)
+		SetCondition(vmi, Is(virtv1.VirtualMachineInstanceAgentConnected, now))
 	} else {
 		DropCondition(vmi, virtv1.VirtualMachineInstanceAgentConnected)
 	}

@@ -5,7 +5,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	virtv1 "kubevirt.io/api/core/v1"
 
@@ -50,7 +49,7 @@ func fillIn(vm *virtv1.VirtualMachine) {
 		domain.Firmware = &virtv1.Firmware{}
 	}
 	if domain.Firmware.UUID == "" {
-		domain.Firmware.UUID = types.UID(uuid.NewUUID())
+		domain.Firmware.UUID = uuid.NewUUID()
 	}
 	if domain.Firmware.Serial == "" {
 		domain.Firmware.Serial = string(uuid.NewUUID())

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	virtv1 "kubevirt.io/api/core/v1"
 )
 
@@ -96,17 +97,16 @@ func checkHostname(c *causes, spec *virtv1.VirtualMachineInstanceSpec) {
 }
 
 func checkMachine(c *causes, spec *virtv1.VirtualMachineInstanceSpec) {
-	if machine := spec.Domain.Machine; machine != nil && machine.Type != "q35" && !strings.HasPrefix(machine.Type, "q35") && !strings.HasPrefix(machine.Type, "pc-q35") {
+	if machine := spec.Domain.Machine; machine != nil && !strings.HasPrefix(machine.Type, "q35") && !strings.HasPrefix(machine.Type, "pc-q35") {
 		field := templateSpec + ".domain.machine.type"
 		c.add(field, "%s is not supported: %s (allowed values: [q35* pc-q35*])", field, machine.Type)
 	}
-	firmware := spec.Domain.Firmware
+	firmware, features := spec.Domain.Firmware, spec.Domain.Features
 	if firmware == nil || firmware.Bootloader == nil || firmware.Bootloader.EFI == nil {
 		return
 	}
-	secure := firmware.Bootloader.EFI.SecureBoot == nil || *firmware.Bootloader.EFI.SecureBoot
-	features := spec.Domain.Features
-	if smm := features != nil && features.SMM != nil && (features.SMM.Enabled == nil || *features.SMM.Enabled); secure && !smm {
+	secure := ptr.Deref(firmware.Bootloader.EFI.SecureBoot, true)
+	if smm := features != nil && features.SMM != nil && ptr.Deref(features.SMM.Enabled, true); secure && !smm {
 		field := templateSpec + ".domain"
 		c.add(field, "%s has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.", field)
 	}
