@@ -65,8 +65,11 @@ func (r *VirtualMachines) change(ctx context.Context, s plan.Snapshot, action pl
 // createImage makes the image of the template. One that exists by now is used as it is.
 func (r *VirtualMachines) createImage(ctx context.Context, s plan.Snapshot) error {
 	err := r.client.Create(ctx, desired.Image(s.VM), client.FieldOwner(FieldOwner))
-	if apierrors.IsAlreadyExists(err) {
+	switch {
+	case apierrors.IsAlreadyExists(err):
 		return nil // its coming is an event
+	case apierrors.IsNotFound(err): // the namespace
+		return &refused{v1alpha1.ReasonImageRefused, err.Error()}
 	}
 	return wrap("create the image", err)
 }

@@ -39,8 +39,8 @@ func (r *VirtualMachines) observeGuest(ctx context.Context, from client.Reader, 
 	if found {
 		s.Secret = secret
 	}
-	if s.Disk == nil && (s.Image == nil || !s.Image.IsReady()) || s.VM.DeletionTimestamp != nil {
-		return nil // not needed yet, or any more
+	if s.VM.DeletionTimestamp != nil || s.Disk == nil && !plan.Usable(*s) {
+		return nil // not needed any more, or yet
 	}
 	passwords, missing, err := r.passwords(ctx, s.VM)
 	if err != nil || missing != nil {

@@ -116,10 +116,14 @@ func (r *VirtualMachines) forget(key types.NamespacedName) {
 	r.untaken.forget(key)
 }
 
-// conflictIsLater turns a conflict into another look: the object has changed, and its event may be here already.
+// conflictIsLater turns a conflict into another look: the object has changed, and its event may be here already. So does an
+// object, or a namespace, that has gone meanwhile.
 func conflictIsLater(err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
-	return reconcile.Result{}, client.IgnoreNotFound(err)
+	return reconcile.Result{}, err
 }

@@ -21,7 +21,7 @@ func diskCloning(s Snapshot) step {
 		}
 		return step{Verdict: cloningVerdict(s, replaced(s), snapshot)}
 	}
-	if usable(s) && outdated(s) && !guestRuns(s) {
+	if Usable(s) && outdated(s) && !guestRuns(s) {
 		return step{
 			Verdict:  bad(Waits, v1alpha1.ReasonDiskCloning, "The DataVolume %s cannot be cloned and is replaced: %s", s.Disk.Name, failure.Message),
 			actions:  []Action{DeleteDisk},

@@ -13,9 +13,9 @@ const (
 	// quietTime is how long a new VM may wait to be counted by an image that is ready, without a status that says so. It takes
 	// some milliseconds, and the write would be one more for each.
 	quietTime = 2 * time.Second
-	// lookAgain is when to look again for what sends no event: a Secret with a password, a name that somebody else has, the end
+	// LookAgain is when to look again for what sends no event: a Secret with a password, a name that somebody else has, the end
 	// of a quota or of another refusal.
-	lookAgain = 30 * time.Second
+	LookAgain = 30 * time.Second
 )
 
 // judge says whether the VM is Failed, and when that may change without an event.
@@ -40,7 +40,7 @@ func judge(s Snapshot, set Settings, d *Decision, now time.Time) {
 	}
 	d.WakeAt = earliest(after(now, last), after(now, timeOf(r.Deadline)))
 	if blind(s, *r) {
-		d.WakeAt = earliest(d.WakeAt, now.Add(lookAgain))
+		d.WakeAt = earliest(d.WakeAt, now.Add(LookAgain))
 	}
 }
 

@@ -38,7 +38,7 @@ func diskStep(s Snapshot, image step) step {
 func diskMissing(s Snapshot, image step) step {
 	st := step{lost: wasReady(s), doubtful: wasReady(s)}
 	switch {
-	case usable(s):
+	case Usable(s):
 		st.Verdict, st.actions = cloningVerdict(s, st.lost, s.Image.Status.Artifact.Snapshot), []Action{CreateDisk}
 	case losing(s, st.lost):
 		st.Verdict = bad(image.Weight, v1alpha1.ReasonDiskLost, "The disk was lost; another one is cloned when the image is ready")

@@ -64,8 +64,8 @@ func imageMissing(s Snapshot, name string) step {
 
 func admitted(s Snapshot) bool { return s.Image.Admits(s.VM.Namespace, s.NamespaceLabels) }
 
-// usable says that a disk may be cloned from the image.
-func usable(s Snapshot) bool {
+// Usable says that a disk may be cloned from the image.
+func Usable(s Snapshot) bool {
 	return s.Image != nil && s.Image.DeletionTimestamp == nil && admitted(s) && s.Image.IsReady() && Claimed(s.Image, s.Counted)
 }
 

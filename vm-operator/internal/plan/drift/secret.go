@@ -17,11 +17,6 @@ func OfSecret(want, live *corev1.Secret) []string {
 			paths = append(paths, "data."+key)
 		}
 	}
-	for key, value := range want.StringData {
-		if string(live.Data[key]) != value {
-			paths = append(paths, "data."+key)
-		}
-	}
 	paths = append(paths, ofLabels("metadata.labels.", want.Labels, live.Labels)...)
 	paths = append(paths, ofLabels("metadata.annotations.", want.Annotations, live.Annotations)...)
 	for _, owner := range want.OwnerReferences {
