@@ -28,8 +28,7 @@ type secretAsMade struct {
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
-// observeGuest reads the cloud-init Secret, and makes what it shall be, unless it is known to be just that. Passwords of other
-// Secrets are read from the API server itself, each time and by name: a cache would have to hold every Secret of the cluster.
+// observeGuest reads the cloud-init Secret, and makes what it shall be where that is needed.
 func (r *VirtualMachines) observeGuest(ctx context.Context, from client.Reader, s *plan.Snapshot) error {
 	secret := &corev1.Secret{}
 	found, err := read(ctx, from, childKey(s.VM), secret)
@@ -42,6 +41,12 @@ func (r *VirtualMachines) observeGuest(ctx context.Context, from client.Reader, 
 	if s.VM.DeletionTimestamp != nil || s.Disk == nil && !plan.Usable(*s) {
 		return nil // not needed any more, or yet
 	}
+	return r.makeCloudInit(ctx, s)
+}
+
+// makeCloudInit makes the Secret as it shall be, unless the one that was read is known to be just that. Passwords of other
+// Secrets are read from the API server itself, each time and by name: a cache would have to hold every Secret of the cluster.
+func (r *VirtualMachines) makeCloudInit(ctx context.Context, s *plan.Snapshot) error {
 	passwords, missing, err := r.passwords(ctx, s.VM)
 	if err != nil || missing != nil {
 		s.Unmakeable = missing

@@ -2,13 +2,9 @@ package plan
 
 import (
 	"slices"
-	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
-	"github.com/pelotech/open-terrain/vm-operator/internal/desired"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
@@ -123,53 +119,4 @@ func protected(disk *cdiv1.DataVolume) bool {
 
 func labelled(s Snapshot) bool {
 	return s.Disk.Labels[v1alpha1.LabelVirtualMachineUID] == string(s.VM.UID) && s.Disk.Labels[v1alpha1.LabelVirtualMachine] == s.VM.Name
-}
-
-// diskStatus follows the disk. The UID is there once the disk is ready: its going is a loss from then on.
-func diskStatus(s Snapshot, disk step, now time.Time) *v1alpha1.VirtualMachineDiskStatus {
-	former := s.VM.Status.Disk
-	creating := slices.Contains(disk.actions, CreateDisk)
-	if s.Disk == nil && !creating {
-		if former == nil || !disk.lost {
-			return former
-		}
-		return &v1alpha1.VirtualMachineDiskStatus{DataVolume: former.DataVolume, LostAt: &metav1.Time{Time: now}}
-	}
-	st := &v1alpha1.VirtualMachineDiskStatus{DataVolume: v1alpha1.VirtualMachineChild(s.VM)}
-	if creating {
-		st.Revision = s.Image.Status.Artifact.Revision
-	} else {
-		st.Revision = s.Disk.Annotations[v1alpha1.AnnotationImageRevision]
-	}
-	if former != nil {
-		st.LostAt = former.LostAt
-	}
-	if disk.lost {
-		st.LostAt = &metav1.Time{Time: now}
-	}
-	if s.Disk != nil && (disk.Good || !disk.lost && former != nil && former.UID == s.Disk.UID) {
-		st.UID = s.Disk.UID
-	}
-	st.Size = diskSize(s, st)
-	return st
-}
-
-// diskSize stays what it was once it is known: the image may be another one later.
-func diskSize(s Snapshot, st *v1alpha1.VirtualMachineDiskStatus) *resource.Quantity {
-	former := s.VM.Status.Disk
-	if former != nil && former.Size != nil && former.Revision == st.Revision && former.LostAt.Equal(st.LostAt) {
-		return former.Size
-	}
-	if s.Disk != nil && s.Disk.Spec.Storage != nil {
-		if size, ok := s.Disk.Spec.Storage.Resources.Requests[corev1.ResourceStorage]; ok {
-			return &size
-		}
-	}
-	if s.Image == nil || s.Image.Status.Artifact == nil || s.Image.Status.Artifact.Revision != st.Revision {
-		return nil
-	}
-	if size := desired.DiskSize(s.VM, s.Image.Status.Artifact); size != nil {
-		return size
-	}
-	return s.Image.Status.Artifact.RestoreSize
 }

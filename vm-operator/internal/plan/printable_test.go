@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -11,7 +12,7 @@ import (
 
 // machineVerdict is what the plan makes of KubeVirt's status, with the disk ready.
 func machineVerdict(wanted v1alpha1.RunStrategy, status map[string]any, instance string, mods ...func(*world)) plan.Verdict {
-	w := newWorld(func(format string, args ...any) { panic(format) }, strategy(wanted))
+	w := newWorld(func(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }, strategy(wanted))
 	for _, step := range steps(imageIsReady, []func(*world){(*world).settle}, diskIsThere, []func(*world){(*world).settle}) {
 		step(w)
 	}

@@ -18,19 +18,23 @@ func secretStep(s Snapshot, disk step) step {
 		return step{Verdict: refused(refusal)}
 	case s.Unmakeable != nil:
 		return step{Verdict: refused(*s.Unmakeable)}
-	case s.Secret != nil && !owned(s, s.Secret):
+	case s.Secret == nil && s.CloudInit == nil:
+		return step{Verdict: bad(Waits, v1alpha1.ReasonWaiting, "Waiting for the disk")}
+	case s.Secret == nil:
+		return step{Verdict: good(v1alpha1.ReasonStarting, ""), actions: []Action{ApplySecret}}
+	}
+	return secretPresent(s)
+}
+
+func secretPresent(s Snapshot) step {
+	switch {
+	case !owned(s, s.Secret):
 		return step{Verdict: bad(Final, v1alpha1.ReasonNameTaken,
 			"The Secret %s does not belong to this virtual machine: delete or rename it", s.Secret.Name)}
-	case s.Secret != nil && s.Secret.DeletionTimestamp != nil:
+	case s.Secret.DeletionTimestamp != nil:
 		return step{Verdict: bad(Waits, v1alpha1.ReasonStarting, "The Secret %s is being deleted, and made again", s.Secret.Name)}
-	case s.CloudInit == nil && s.Secret != nil: // known to be right
-		return step{Verdict: good(v1alpha1.ReasonStarting, "")}
-	case s.CloudInit == nil:
-		return step{Verdict: bad(Waits, v1alpha1.ReasonWaiting, "Waiting for the disk")}
+	case s.CloudInit != nil && len(drift.OfSecret(s.CloudInit, s.Secret)) > 0:
+		return step{Verdict: good(v1alpha1.ReasonStarting, ""), actions: []Action{ApplySecret}}
 	}
-	made := step{Verdict: good(v1alpha1.ReasonStarting, "")}
-	if s.Secret == nil || len(drift.OfSecret(s.CloudInit, s.Secret)) > 0 {
-		made.actions = []Action{ApplySecret}
-	}
-	return made
+	return step{Verdict: good(v1alpha1.ReasonStarting, "")}
 }
