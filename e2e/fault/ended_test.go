@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -26,6 +27,14 @@ func endedAttempts(t *testing.T, w *lab.World) {
 		e := endAttempt(t, w, "ended-decided")
 		e.first.Proxy.Drop() // it decides anew, by what it knows
 		time.Sleep(time.Second)
+		e.finish(t, w)
+	})
+	t.Run("sent late", func(t *testing.T) {
+		e := endAttempt(t, w, "ended-sent")
+		time.Sleep(time.Second) // the fence hears of Leases from a watch
+		e.first.Proxy.Release()
+		require.Eventually(t, func() bool { return e.late() != 0 }, 10*time.Second, 10*time.Millisecond)
+		assert.Equal(t, http.StatusForbidden, e.late())
 		e.finish(t, w)
 	})
 }
@@ -73,6 +82,9 @@ func endAttempt(t *testing.T, w *lab.World, namespace string) ended {
 	<-word
 	return e
 }
+
+// late is the answer to the first process' creation of the DataVolume, or 0.
+func (e ended) late() int { return e.first.Proxy.Requests()[e.held.N-1].Code }
 
 // keep sets the finalizers of the claim.
 func (e ended) keep(t *testing.T, w *lab.World, finalizers string) {

@@ -30,6 +30,7 @@ func lateWrites(t *testing.T, w *lab.World) {
 		"slot":       {Resource: "leases", Name: otv1alpha1.SlotName(0), Nth: 1, When: faultproxy.Hold},
 		"status":     {Resource: "vmdiskimages", Subresource: "status", Nth: 1, When: faultproxy.Hold},
 		"datavolume": {Resource: "datavolumes", Verb: "create", Nth: 1, When: faultproxy.Hold},
+		"mark":       {Resource: "leases", Name: otv1alpha1.SlotName(0), Nth: 2, When: faultproxy.Hold},
 		"failure":    {Resource: "vmdiskimages", Subresource: "status", Nth: 2, When: faultproxy.Hold},
 		"deletion":   {Resource: "datavolumes", Verb: "delete", Nth: 1, When: faultproxy.Hold},
 	} {

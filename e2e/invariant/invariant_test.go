@@ -97,6 +97,22 @@ func TestLimit(t *testing.T) {
 			s.volume("b", 1)
 			s.volume("a", 1)
 		}, want: []string{"2 downloads are active, and the limit is 1", "its image holds no slot", `"Queued", not Syncing`}},
+		"a DataVolume that comes when its attempt has ended": {tell: func(s *story) {
+			s.image("a")
+			s.slot(0, "a")
+			s.syncing("a", 1)
+			s.ending(0)
+			s.volume("a", 1)
+		}, want: []string{"under a slot whose attempt has ended"}},
+		"a slot that is passed on when an attempt has ended": {tell: func(s *story) {
+			s.image("a")
+			s.image("b")
+			s.slot(0, "a")
+			s.ending(0)
+			s.slot(0, "b")
+			s.syncing("b", 1)
+			s.volume("b", 1)
+		}},
 		"a slot given up during the download": {tell: func(s *story) {
 			s.image("a")
 			s.slot(0, "a")

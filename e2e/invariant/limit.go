@@ -79,6 +79,8 @@ func created(f *found, s Settings, st *state, e history.Event) {
 		return
 	case !st.holds(image):
 		f.add(e, "its image holds no slot")
+	case st.ending[dv.Annotations[otv1alpha1.AnnotationSlot]]:
+		f.add(e, "it begins under a slot whose attempt has ended")
 	}
 	if image.Status.Phase != otv1alpha1.PhaseSyncing {
 		f.add(e, "its image says %q, not Syncing", image.Status.Phase)

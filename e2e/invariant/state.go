@@ -28,6 +28,7 @@ type state struct {
 	snapshots map[types.NamespacedName]*snapshotv1.VolumeSnapshot
 	contents  map[string]*snapshotv1.VolumeSnapshotContent
 	slots     map[string]string // holder by name of the Lease; free ones are left out
+	ending    map[string]bool   // Leases that are marked as ending
 	policies  []inForce
 }
 
@@ -48,6 +49,7 @@ func replay(s Settings, events []history.Event, look func(*state, history.Event)
 		snapshots: map[types.NamespacedName]*snapshotv1.VolumeSnapshot{},
 		contents:  map[string]*snapshotv1.VolumeSnapshotContent{},
 		slots:     map[string]string{},
+		ending:    map[string]bool{},
 		policies:  []inForce{{Policy: policy.Default()}},
 	}
 	for _, e := range events {
@@ -80,6 +82,8 @@ func (st *state) apply(e history.Event) {
 func (st *state) applyLease(lease *coordinationv1.Lease, e history.Event) {
 	if st.isSlot(lease) {
 		keep(st.slots, lease.Name, holder(lease), e.Deleted || holder(lease) == "")
+		marked := lease.Annotations[otv1alpha1.AnnotationEnding] != ""
+		keep(st.ending, lease.Name, marked, e.Deleted || !marked)
 	}
 }
 

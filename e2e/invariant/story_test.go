@@ -68,6 +68,14 @@ func (s *story) slot(i int, image string) {
 	s.put("leases", lease)
 }
 
+// ending marks slot i.
+func (s *story) ending(i int) {
+	lease, _ := s.last[history.Key{Resource: "leases", Namespace: operator, Name: otv1alpha1.SlotName(i)}].(*coordinationv1.Lease)
+	lease = lease.DeepCopy()
+	lease.Annotations = map[string]string{otv1alpha1.AnnotationEnding: "true"}
+	s.put("leases", lease)
+}
+
 func uid(image string) types.UID { return types.UID("uid-" + image) }
 
 // image writes an image with the status that mods make of the last one.
@@ -148,7 +156,7 @@ func (s *story) child(name string) metav1.ObjectMeta {
 // volume creates the DataVolume of an attempt.
 func (s *story) volume(name string, attempt int) {
 	dv := &cdiv1.DataVolume{ObjectMeta: s.child(name)}
-	dv.Annotations = map[string]string{otv1alpha1.AnnotationAttempt: strconv.Itoa(attempt)}
+	dv.Annotations = map[string]string{otv1alpha1.AnnotationAttempt: strconv.Itoa(attempt), otv1alpha1.AnnotationSlot: otv1alpha1.SlotName(0)}
 	s.put("datavolumes", dv)
 }
 

@@ -24,6 +24,9 @@ const (
 	AnnotationSlot = "pelotech.ot/slot"
 	// AnnotationHolder on a DataVolume is the slot's holder, as SlotHolder writes it.
 	AnnotationHolder = "pelotech.ot/slot-holder"
+	// AnnotationEnding on a slot's Lease says that the attempt under it has ended: until the slot is passed on, no DataVolume
+	// begins under it.
+	AnnotationEnding = "pelotech.ot/ending"
 	// LabelImage on children is the UID of the VMDiskImage, for people who look for them. Nothing is
 	// adopted or deleted because of it.
 	LabelImage = "pelotech.ot/vmdiskimage-uid"

@@ -177,6 +177,7 @@ func (a *Admission) leaseFor(s step) *coordinationv1.Lease {
 		lease = s.lease.DeepCopy()
 	}
 	metav1.SetMetaDataLabel(&lease.ObjectMeta, v1alpha1.LabelSlot, v1alpha1.DiskSyncQueue)
+	delete(lease.Annotations, v1alpha1.AnnotationEnding)
 	lease.Spec.HolderIdentity, lease.Spec.AcquireTime = nil, nil
 	if s.to != "" {
 		lease.Spec.HolderIdentity = new(s.to)

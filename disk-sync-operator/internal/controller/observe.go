@@ -60,7 +60,7 @@ func (r *Images) look(ctx context.Context, from client.Reader, image *v1alpha1.V
 	if err != nil {
 		return plan.Snapshot{}, err
 	}
-	s := plan.Snapshot{Image: image, Slot: st.slot, Hold: st.hold, Tail: st.tail, Ahead: st.ahead, SeenUID: r.sightings.of(image)}
+	s := plan.Snapshot{Image: image, Slot: st.slot, Hold: st.hold, Ending: st.ending, Tail: st.tail, Ahead: st.ahead, SeenUID: r.sightings.of(image)}
 	child := types.NamespacedName{Namespace: image.Namespace, Name: v1alpha1.ChildName(image.Name, plan.Revision(image))}
 	dv := &cdiv1.DataVolume{}
 	if found, err := read(ctx, from, child, dv); err != nil {

@@ -103,7 +103,8 @@ func begins(d plan.Decision) bool {
 	return d.Report.Starts || slices.Contains(d.Actions, plan.CreateDataVolume)
 }
 
-// act carries out a decision: status first, then the slot, for which others wait, and the children.
+// act carries out a decision: status first, then the slot, for which others wait and under which nothing may begin when its
+// attempt has ended, and the children.
 func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set plan.Settings) (reconcile.Result, error) {
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("attempt", d.Report.Attempt, "stage", d.Report.Stage))
 	image, err := r.report(ctx, s, d.Report, set.Policy.MaxAttempts())
@@ -112,11 +113,9 @@ func (r *Images) act(ctx context.Context, s plan.Snapshot, d plan.Decision, set 
 	}
 	written := image != s.Image
 	s.Image = image
-	released := true
-	if d.ReleaseSlot {
-		if released, err = r.release(ctx, s, written); err != nil {
-			return conflictIsLater(err)
-		}
+	released, err := r.giveUp(ctx, s, d, written)
+	if err != nil {
+		return conflictIsLater(err)
 	}
 	err = r.carryOutAll(ctx, s, d)
 	switch refusal := refusalOf(err); {
@@ -145,6 +144,19 @@ func conflictIsLater(err error) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(err)
+}
+
+// giveUp marks the slot when its attempt has ended, and gives it up if the decision says so.
+func (r *Images) giveUp(ctx context.Context, s plan.Snapshot, d plan.Decision, written bool) (released bool, err error) {
+	if d.Ended {
+		if err := r.admission.end(ctx, s.Hold); err != nil {
+			return false, err
+		}
+	}
+	if !d.ReleaseSlot {
+		return true, nil
+	}
+	return r.release(ctx, s, written)
 }
 
 // release gives up the slot, on proof that nothing downloads under it any more. What is left goes by itself, and its

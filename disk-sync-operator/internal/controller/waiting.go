@@ -132,6 +132,8 @@ type standing struct {
 	hold  string // see holdOf
 	tail  int64
 	ahead int
+
+	ending bool // see end
 }
 
 // standing of an image.
@@ -143,7 +145,7 @@ func (a *Admission) standing(holder string) standing {
 		st.ahead = a.images[holder].ahead
 	}
 	if i, has := a.slots.of(holder); has {
-		st.slot, st.hold = v1alpha1.SlotName(i), holdOf(a.slots.leases[i])
+		st.slot, st.hold, st.ending = v1alpha1.SlotName(i), holdOf(a.slots.leases[i]), isEnding(a.slots.leases[i])
 	}
 	return st
 }

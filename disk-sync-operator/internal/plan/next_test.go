@@ -30,6 +30,7 @@ type outcome struct {
 	stage   plan.Stage
 	actions []plan.Action
 	release bool
+	ended   bool
 	starts  bool
 	failure v1alpha1.FailureReason
 	waits   string
@@ -37,7 +38,7 @@ type outcome struct {
 }
 
 func outcomeOf(d plan.Decision, now time.Time) outcome {
-	o := outcome{stage: d.Report.Stage, actions: d.Actions, release: d.ReleaseSlot, starts: d.Report.Starts, waits: d.Report.Waits}
+	o := outcome{stage: d.Report.Stage, actions: d.Actions, release: d.ReleaseSlot, ended: d.Ended, starts: d.Report.Starts, waits: d.Report.Waits}
 	if d.Report.Failure != nil {
 		o.failure = d.Report.Failure.Reason
 	}
@@ -93,20 +94,20 @@ var table = map[string]struct {
 	"s3 shows no progress: only the long deadline":  {toImporting, []mod{s3}, outcome{stage: plan.Syncing, wake: 2 * time.Hour}},
 	"the slot's Lease is gone":                      {toImporting, []mod{noSlot}, outcome{stage: plan.BackingOff, failure: "Unknown", actions: does(plan.DeleteDataVolume), wake: retry}},
 	"the slot comes before all else":                {toImporting, []mod{noSlot, refused, noVolume}, outcome{stage: plan.BackingOff, failure: "Unknown", wake: retry}},
-	"the API server refuses the volume":             {toSyncing, []mod{noVolume, unseen, refused}, outcome{stage: plan.BackingOff, failure: "QuotaExceeded", release: true, wake: retry}},
+	"the API server refuses the volume":             {toSyncing, []mod{noVolume, unseen, refused}, outcome{stage: plan.BackingOff, ended: true, failure: "QuotaExceeded", release: true, wake: retry}},
 	"it crashed before the volume was made":         {toSyncing, []mod{noVolume, unseen}, outcome{stage: plan.Syncing, actions: does(plan.CreateDataVolume)}},
-	"the volume was seen, and is gone":              {toSyncing, []mod{noVolume}, outcome{stage: plan.BackingOff, failure: "Unknown", release: true, wake: retry}},
-	"the name is taken by a stranger":               {toImporting, []mod{foreign}, outcome{stage: plan.BackingOff, failure: "Unknown", release: true, wake: retry}},
+	"the volume was seen, and is gone":              {toSyncing, []mod{noVolume}, outcome{stage: plan.BackingOff, ended: true, failure: "Unknown", release: true, wake: retry}},
+	"the name is taken by a stranger":               {toImporting, []mod{foreign}, outcome{stage: plan.BackingOff, ended: true, failure: "Unknown", release: true, wake: retry}},
 	"a former image of this name has left a volume": {toImporting, []mod{former}, outcome{stage: plan.Syncing, wake: 2 * time.Hour, waits: "the DataVolume a-" + revisionA + " of a deleted image of the same name must go first"}},
-	"the former volume does not go":                 {toImporting, []mod{former, begunLongAgo}, outcome{stage: plan.BackingOff, failure: "TimedOut", release: true, wake: retry}},
+	"the former volume does not go":                 {toImporting, []mod{former, begunLongAgo}, outcome{stage: plan.BackingOff, ended: true, failure: "TimedOut", release: true, wake: retry}},
 	"a volume of another attempt came late":         {toImporting, []mod{lateOne}, outcome{stage: plan.Syncing, actions: does(plan.DeleteDataVolume)}},
-	"somebody deletes the volume":                   {toImporting, []mod{leaving}, outcome{stage: plan.BackingOff, failure: "Unknown", wake: retry}},
+	"somebody deletes the volume":                   {toImporting, []mod{leaving}, outcome{stage: plan.BackingOff, ended: true, failure: "Unknown", wake: retry}},
 	"CDI has Succeeded, the claim is not bound":     {steps(toImporting, []func(*world){(*world).succeeds}), nil, outcome{stage: plan.Syncing, wake: 10 * time.Second}},
 	"it waits for a node, for a moment":             {toImporting, []mod{unscheduled}, outcome{stage: plan.Syncing, wake: 10 * time.Second}},
-	"no creation succeeds for an age":               {toSyncing, []mod{noVolume, unseen, begunLongAgo}, outcome{stage: plan.BackingOff, failure: "TimedOut", release: true, wake: retry}},
+	"no creation succeeds for an age":               {toSyncing, []mod{noVolume, unseen, begunLongAgo}, outcome{stage: plan.BackingOff, ended: true, failure: "TimedOut", release: true, wake: retry}},
 
 	"it waits for the time of the next attempt":   {toBackingOff, nil, outcome{stage: plan.BackingOff, wake: retry}},
-	"backing off, it keeps no slot":               {toBackingOff, []mod{slot}, outcome{stage: plan.BackingOff, release: true, wake: retry}},
+	"backing off, it keeps no slot":               {toBackingOff, []mod{slot}, outcome{stage: plan.BackingOff, ended: true, release: true, wake: retry}},
 	"its time has come: to the tail of the queue": {toBackingOff, []mod{due}, outcome{stage: plan.Queued}},
 
 	"the snapshot takes its time":                 {toSnapshotting, nil, outcome{stage: plan.Snapshotting, wake: 2 * time.Hour}},
@@ -118,12 +119,12 @@ var table = map[string]struct {
 	"it has succeeded, a late slot is given back": {toSucceeded, []mod{slot}, outcome{stage: plan.Succeeded, release: true}},
 	"it has succeeded":                            {toSucceeded, nil, outcome{stage: plan.Succeeded}},
 	"it has failed":                               {toFailed, nil, outcome{stage: plan.Failed}},
-	"it has failed, and still has a slot":         {toFailed, []mod{slot}, outcome{stage: plan.Failed, release: true}},
+	"it has failed, and still has a slot":         {toFailed, []mod{slot}, outcome{stage: plan.Failed, ended: true, release: true}},
 
 	"another spec while it waits":                  {toQueued, []mod{otherSpec}, outcome{stage: plan.Queued}},
-	"another spec while it syncs":                  {toImporting, []mod{otherSpec}, outcome{stage: plan.Syncing, actions: does(plan.DeleteDataVolume)}},
-	"another spec, the old volume is going":        {toImporting, []mod{otherSpec, leaving}, outcome{stage: plan.Syncing}},
-	"another spec, the old volume is gone":         {toImporting, []mod{otherSpec, noVolume}, outcome{stage: plan.Syncing, release: true}},
+	"another spec while it syncs":                  {toImporting, []mod{otherSpec}, outcome{stage: plan.Syncing, ended: true, actions: does(plan.DeleteDataVolume)}},
+	"another spec, the old volume is going":        {toImporting, []mod{otherSpec, leaving}, outcome{stage: plan.Syncing, ended: true}},
+	"another spec, the old volume is gone":         {toImporting, []mod{otherSpec, noVolume}, outcome{stage: plan.Syncing, ended: true, release: true}},
 	"another spec after a stranger was in the way": {toImporting, []mod{otherSpec, foreign, noSlot}, outcome{stage: plan.Queued}},
 	"another spec revives a failed image":          {toFailed, []mod{otherSpec}, outcome{stage: plan.Queued}},
 	"another spec leaves the artifact alone":       {toSucceeded, []mod{otherSpec}, outcome{stage: plan.Queued}},

@@ -17,9 +17,9 @@
 // changes; the artifact stays Ready as long as it can be cloned.
 //
 // The law of one attempt: the slot is held before Syncing is written, Syncing is written before the DataVolume is
-// created, a failure is written before the DataVolume is deleted, and the slot is given up only when the DataVolume
-// has Succeeded or is gone. So status is a record ahead of the deed: a Decision is carried out in the order status,
-// slot, children, and whoever comes after a crash finds what was going to happen.
+// created, a failure is written before the slot is marked as ending and that before the DataVolume is deleted, and the slot
+// is given up only when the DataVolume has Succeeded or is gone. So status is a record ahead of the deed: a Decision is
+// carried out in the order status, slot, children, and whoever comes after a crash finds what was going to happen.
 package plan
 
 import (
@@ -41,6 +41,8 @@ type Snapshot struct {
 	Slot string
 	// Hold tells this time of holding it from others.
 	Hold string
+	// Ending says that an attempt under this hold has ended, so that none can begin.
+	Ending bool
 	// Tail is a ticket that puts the image behind all that are queued now.
 	Tail int64
 	// Ahead is how many images are waiting now.
@@ -102,6 +104,8 @@ type Decision struct {
 	Actions []Action
 	// Obsolete are children of other revisions to delete.
 	Obsolete []metav1.Object
+	// Ended says that the attempt under the slot that the image holds is over: nothing may begin under it any more.
+	Ended bool
 	// ReleaseSlot gives up the slot that the image holds.
 	ReleaseSlot bool
 	// Prune deletes the image itself, last of all.
@@ -184,7 +188,7 @@ func next(s Snapshot, set Settings, now time.Time) Decision {
 	case Snapshotting:
 		return snapshotting(s, set, now)
 	case Failed:
-		return cleanUp(s, Decision{Report: unchanged(s, stage)})
+		return cleanUp(s, Decision{Report: unchanged(s, stage), Ended: s.Slot != ""})
 	default:
 		return settled(s, now)
 	}

@@ -54,7 +54,7 @@ func deleting(s Snapshot, stage Stage) Decision {
 	case stage == Syncing:
 		report.Stage = Queued // the attempt has ended, and has not failed
 	}
-	return tidy(s, cleanUp(s, Decision{Report: report}))
+	return tidy(s, cleanUp(s, Decision{Report: report, Ended: s.Slot != ""}))
 }
 
 // finished says that the children are, or may be, what virtual machines clone from.

@@ -78,7 +78,8 @@ func supersede(s Snapshot, stage Stage, now time.Time) Decision {
 	if s.DataVolume != nil && owned(s, s.DataVolume) {
 		report.AttemptUID = s.DataVolume.UID // the attempt has had its download, should the spec go back
 	}
-	return cleanUp(s, Decision{Report: report})
+	// Nothing began yet under a slot that a queued image has just got.
+	return cleanUp(s, Decision{Report: report, Ended: s.Slot != "" && stage != Queued})
 }
 
 // remains says that there are children of the image which have to go, or are going.
@@ -94,13 +95,14 @@ func backingOff(s Snapshot, set Settings, now time.Time) Decision {
 	at := s.Image.Status.NextAttemptTime.Time
 	switch {
 	case s.Slot != "" || (s.DataVolume != nil && owned(s, s.DataVolume)):
+		ended := s.Slot != ""
 		if now.Before(at) {
-			return cleanUp(s, Decision{Report: report, WakeAt: at})
+			return cleanUp(s, Decision{Report: report, Ended: ended, WakeAt: at})
 		}
 		if s.DataVolume != nil {
 			report.Waits = fmt.Sprintf("the next one waits until the DataVolume %s, its claim and its pods are gone", s.DataVolume.Name)
 		}
-		return cleanUp(s, Decision{Report: report})
+		return cleanUp(s, Decision{Report: report, Ended: ended})
 	case now.Before(at):
 		return Decision{Report: report, WakeAt: at}
 	case int(report.Attempt) >= set.Policy.MaxAttempts():

@@ -73,7 +73,7 @@ func refuseSource(s Snapshot, d Decision, why string, now time.Time) Decision {
 	report.Failure = &v1alpha1.Failure{Time: metav1.NewTime(now), Reason: v1alpha1.FailureSourceNotAllowed, Message: clip(why)}
 	creates := func(a Action) bool { return a == CreateDataVolume || a == CreateSnapshot }
 	return Decision{
-		Report: report, ReleaseSlot: d.ReleaseSlot || d.Report.Starts && s.Slot != "",
+		Report: report, Ended: d.Ended, ReleaseSlot: d.ReleaseSlot || d.Report.Starts && s.Slot != "",
 		Actions: slices.DeleteFunc(slices.Clone(d.Actions), creates),
 	}
 }

@@ -48,6 +48,9 @@ func missing(s Snapshot, set Settings, now time.Time) (Decision, bool) {
 	if s.SeenUID != "" || s.Image.Status.AttemptUID != "" {
 		return fail(s, set, now, v1alpha1.FailureUnknown, "its DataVolume was deleted during the import"), true
 	}
+	if s.Ending {
+		return fail(s, set, now, v1alpha1.FailureUnknown, "its slot was being given up before it began"), true
+	}
 	if d, late := tooLate(s, set, now, "its DataVolume could not be created"); late {
 		return d, true
 	}
@@ -177,7 +180,7 @@ func fail(s Snapshot, set Settings, now time.Time, reason v1alpha1.FailureReason
 		report.Stage = BackingOff
 		report.RetryAt = wholeSecond(now.Add(set.Policy.Backoff(int(report.Attempt), string(s.Image.UID))))
 	}
-	return cleanUp(s, Decision{Report: report, WakeAt: report.RetryAt})
+	return cleanUp(s, Decision{Report: report, Ended: s.Slot != "", WakeAt: report.RetryAt})
 }
 
 // wholeSecond rounds up. A time in status has whole seconds, the rest is cut off, and whoever reads it back would come

@@ -38,6 +38,7 @@ type world struct {
 
 	image *v1alpha1.VMDiskImage
 	slot  string
+	ended bool // the slot is marked as ending
 	seen  types.UID
 	children
 	name    string              // of the children that are looked at
@@ -89,7 +90,7 @@ func (w *world) transcript() string { return strings.Join(w.lines, "\n") + "\n" 
 
 // snapshot is what the operator's caches show.
 func (w *world) snapshot() plan.Snapshot {
-	s := plan.Snapshot{Image: w.image.DeepCopy(), Slot: w.slot, Tail: w.rv(), Ahead: 2}
+	s := plan.Snapshot{Image: w.image.DeepCopy(), Slot: w.slot, Ending: w.ended, Tail: w.rv(), Ahead: 2}
 	w.focus()
 	if w.dv != nil {
 		s.DataVolume, s.Claim = w.dv.DeepCopy(), w.claim.DeepCopy()
@@ -145,6 +146,9 @@ func (w *world) carryOut(s plan.Snapshot, d plan.Decision) (wrote bool) {
 	var steps []func()
 	if !equality.Semantic.DeepEqual(w.image.Status, next) {
 		steps = append(steps, func() { w.writeStatus(s, next) })
+	}
+	if d.Ended && !w.ended {
+		steps = append(steps, w.end)
 	}
 	for _, action := range d.Actions {
 		if w.refusal != "" && (action == plan.CreateDataVolume || action == plan.CreateSnapshot) {
@@ -277,6 +281,9 @@ func (w *world) act(action plan.Action) {
 		if stage == plan.Syncing && current && w.image.Status.Revision == v1alpha1.RevisionOf(w.image) {
 			w.fail("the DataVolume of a running attempt is deleted and its failure is not in status")
 		}
+		if current && !w.whole() && w.slot != "" && !w.ended {
+			w.fail("the DataVolume of an attempt is deleted and its slot is not marked as ending")
+		}
 		if stage == plan.Succeeded && w.image.Status.Artifact.DataVolume != "" {
 			w.fail("the volume of a Succeeded image is deleted")
 		}
@@ -325,6 +332,9 @@ func (w *world) create(stage plan.Stage) {
 	if w.dv != nil {
 		return // already exists
 	}
+	if w.ended {
+		w.fail("a DataVolume is created under a slot whose attempt has ended")
+	}
 	w.dv = desired.DataVolume(w.image, w.slot)
 	w.dv.UID, w.dv.CreationTimestamp = w.uid("dv"), metav1.NewTime(w.now)
 	w.seen = w.dv.UID
@@ -355,7 +365,16 @@ func (w *world) release() {
 		}
 	}
 	w.line("operator", "releases the slot")
-	w.slot, w.seen = "", ""
+	w.slot, w.ended, w.seen = "", false, ""
+}
+
+// end marks the slot: the API server lets nothing begin under it any more.
+func (w *world) end() {
+	if w.slot == "" {
+		w.fail("there is no slot to be marked as ending")
+	}
+	w.line("operator", "marks the slot as ending")
+	w.ended = true
 }
 
 // settle runs the operator until it has nothing to write, and says in how many runs.
