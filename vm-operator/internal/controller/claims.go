@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -82,19 +83,35 @@ func (c *Claims) holders(ctx context.Context, image *v1alpha1.VMDiskImage) ([]pl
 	if err := c.cache.List(ctx, vms, client.MatchingFields{vmImage: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, wrap("list the virtual machines of "+key.String(), err)
 	}
-	labels := map[string]map[string]string{}
-	for i := range vms.Items {
-		namespace := vms.Items[i].Namespace
-		if _, known := labels[namespace]; known || namespace == image.Namespace {
-			continue
+	facts, err := c.facts(ctx, image, vms.Items)
+	return plan.Holders(image, vms.Items, facts), err
+}
+
+// facts about the VirtualMachines: the labels of their namespaces and, where that matters, whether they have a disk. That is
+// read with the client that shows what this process has written.
+func (c *Claims) facts(ctx context.Context, image *v1alpha1.VMDiskImage, vms []v1alpha1.VirtualMachine) (plan.Facts, error) {
+	labels, disks := map[string]map[string]string{}, map[types.UID]bool{}
+	for i := range vms {
+		vm := &vms[i]
+		if _, known := labels[vm.Namespace]; !known && vm.Namespace != image.Namespace {
+			of, err := namespaceLabels(ctx, c.cache, vm.Namespace)
+			if err != nil {
+				return plan.Facts{}, err
+			}
+			labels[vm.Namespace] = of
 		}
-		of, err := namespaceLabels(ctx, c.cache, namespace)
-		if err != nil {
-			return nil, err
+		if image.DeletionTimestamp != nil && vm.Status.Disk == nil {
+			found, err := read(ctx, c.client, childKey(vm), &cdiv1.DataVolume{})
+			if err != nil {
+				return plan.Facts{}, err
+			}
+			disks[vm.UID] = found
 		}
-		labels[namespace] = of
 	}
-	return plan.Holders(image, vms.Items, func(namespace string) map[string]string { return labels[namespace] }), nil
+	return plan.Facts{
+		Labels:  func(namespace string) map[string]string { return labels[namespace] },
+		HasDisk: func(vm *v1alpha1.VirtualMachine) bool { return disks[vm.UID] },
+	}, nil
 }
 
 // +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages/status,verbs=patch

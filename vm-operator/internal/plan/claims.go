@@ -19,19 +19,26 @@ type Holder struct {
 	UID types.UID
 }
 
+// Facts are what decides about a holder besides itself and the image.
+type Facts struct {
+	// Labels of a namespace.
+	Labels func(namespace string) map[string]string
+	// HasDisk says that there is a DataVolume for the VirtualMachine.
+	HasDisk func(vm *v1alpha1.VirtualMachine) bool
+}
+
 // Holders are those of the VirtualMachines that refer to the image that count: all that exist, also those that are being
-// deleted, and that the image admits. An image that is being deleted is not held back by those that came later.
-func Holders(image *v1alpha1.VMDiskImage, vms []v1alpha1.VirtualMachine, labelsOf func(namespace string) map[string]string) []Holder {
+// deleted, and that the image admits. One that is being deleted is held back only by those that have a disk of it, or are
+// getting one: the others would wait for it for ever, and it for them.
+func Holders(image *v1alpha1.VMDiskImage, vms []v1alpha1.VirtualMachine, facts Facts) []Holder {
+	key := types.NamespacedName{Namespace: image.Namespace, Name: image.Name}
 	holders := make([]Holder, 0, len(vms))
 	for i := range vms {
 		vm := &vms[i]
-		if vm.ImageKey() != (types.NamespacedName{Namespace: image.Namespace, Name: image.Name}) {
+		if vm.ImageKey() != key || !image.Admits(vm.Namespace, facts.Labels(vm.Namespace)) {
 			continue
 		}
-		if gone := image.DeletionTimestamp; gone != nil && gone.Before(&vm.CreationTimestamp) {
-			continue
-		}
-		if image.Admits(vm.Namespace, labelsOf(vm.Namespace)) {
+		if image.DeletionTimestamp == nil || vm.Status.Disk != nil || facts.HasDisk(vm) {
 			holders = append(holders, Holder{Key: types.NamespacedName{Namespace: vm.Namespace, Name: vm.Name}, UID: vm.UID})
 		}
 	}

@@ -78,17 +78,20 @@ func TestHolders(t *testing.T) {
 		return *made
 	}
 	farm := v1alpha1.VMDiskImageReference{Namespace: "farm", Name: "ubuntu"}
-	late := func(vm *v1alpha1.VirtualMachine) { vm.CreationTimestamp = metav1.NewTime(epoch.Add(2 * time.Hour)) }
+	cloned := func(vm *v1alpha1.VirtualMachine) { vm.Status.Disk = &v1alpha1.VirtualMachineDiskStatus{} }
 	going := func(vm *v1alpha1.VirtualMachine) { vm.DeletionTimestamp = &nowTime }
 	vms := []v1alpha1.VirtualMachine{
 		vm("farm", "at-home", v1alpha1.VMDiskImageReference{Name: "ubuntu"}),
 		vm("red", "granted", farm), vm("blue", "not-granted", farm),
-		vm("red", "going", farm, going), vm("red", "late", farm, late),
+		vm("red", "going", farm, going), vm("red", "cloned", farm, cloned), vm("red", "cloning", farm),
 		vm("red", "other", v1alpha1.VMDiskImageReference{Name: "ubuntu"}),
 	}
-	labels := func(namespace string) map[string]string { return map[string]string{"team": namespace} }
+	facts := plan.Facts{
+		Labels:  func(namespace string) map[string]string { return map[string]string{"team": namespace} },
+		HasDisk: func(vm *v1alpha1.VirtualMachine) bool { return vm.Name == "cloning" },
+	}
 	who := func(image *v1alpha1.VMDiskImage) (all []string) {
-		for _, holder := range plan.Holders(image, vms, labels) {
+		for _, holder := range plan.Holders(image, vms, facts) {
 			assert.Equal(t, types.UID(holder.Key.Name), holder.UID)
 			all = append(all, holder.Key.String())
 		}
@@ -99,9 +102,9 @@ func TestHolders(t *testing.T) {
 	image.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
 		From: v1alpha1.NamespacesFromSelector, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
 	}
-	assert.Equal(t, []string{"farm/at-home", "red/granted", "red/going", "red/late"}, who(image), "who is being deleted still exists")
+	assert.Equal(t, []string{"farm/at-home", "red/granted", "red/going", "red/cloned", "red/cloning"}, who(image), "who is being deleted still exists")
 	image.DeletionTimestamp = &nowTime
-	assert.Equal(t, []string{"farm/at-home", "red/granted", "red/going"}, who(image), "who comes later does not hold it back")
+	assert.Equal(t, []string{"red/cloned", "red/cloning"}, who(image), "who only waits does not hold it back")
 }
 
 func TestClaimed(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/vm-operator/internal/desired"
-	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
 // imageStep waits for an image that may be cloned, and makes one that is missing from the template.
@@ -44,15 +43,12 @@ func imagePending(image *v1alpha1.VMDiskImage, name string) Verdict {
 	return bad(Patient, v1alpha1.ReasonImageNotReady, "The image %s is %s", name, image.Status.Phase)
 }
 
-// imageMissing makes the image only when it is needed: a download for a machine that has its disk would be in vain.
+// imageMissing makes the image, also for a machine that has its disk: what it refers to is kept, and its disk may be lost.
 func imageMissing(s Snapshot, name string) step {
-	needed := s.Disk == nil || s.Disk.Status.Phase != cdiv1.Succeeded
 	refusal, refused := s.Refusals[Image]
 	switch {
 	case s.VM.Spec.VMDiskImageTemplate == nil:
 		return step{Verdict: bad(Waits, v1alpha1.ReasonImageMissing, "There is no image %s, and no vmDiskImageTemplate to make it from", name)}
-	case !needed:
-		return step{Verdict: bad(Waits, v1alpha1.ReasonImageMissing, "There is no image %s; it is made again when a disk has to be cloned", name)}
 	case refused:
 		return step{Verdict: bad(Final, v1alpha1.ReasonImageRefused, "The image %s cannot be made from vmDiskImageTemplate: %s", name, refusal.Message)}
 	}
