@@ -47,7 +47,10 @@ func fails(reason otv1alpha1.FailureReason, attempts int) claims.Expectation {
 	return claims.Expectation{Phase: otv1alpha1.PhaseFailed, Attempts: attempts, Reason: reason}
 }
 
-// cast lists the images in the order of manifests/2-images.yaml.
+// machines is how many virtual machines there are in manifests/3-machines.yaml.
+const machines = 3
+
+// cast lists the images in the order of manifests/2-images.yaml, and then the one that is made of a template in 3-machines.yaml.
 func cast() []actor {
 	return []actor{
 		{"lab-a", "ubuntu", "/slow/1500000/ubuntu.qcow2", succeeds},
@@ -62,6 +65,7 @@ func cast() []actor {
 		{"lab-b", "too-small", "/ok/too-small.qcow2", fails(otv1alpha1.FailureDiskTooSmall, 1)},
 		{"lab-a", "rocky", "/slow/1500000/rocky.qcow2", succeeds},
 		{"lab-b", "cut-off", "/cut/1000000/cut-off.qcow2", fails(otv1alpha1.FailureUnreachable, 3)},
+		{"lab-a", "alpine", "/slow/1500000/alpine.qcow2", succeeds},
 	}
 }
 
@@ -93,6 +97,7 @@ func files() map[string]diskimage.Image {
 
 		"ubuntu-next.qcow2": diskimage.QCOW2(gibi, 5*mebi, 11),
 		"desktop.qcow2":     diskimage.QCOW2(gibi, 5*mebi, 12),
+		"alpine.qcow2":      diskimage.QCOW2(gibi, 5*mebi, 13),
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package demo shows the disk-sync-operator at work and checks what it shows: a dozen images of two namespaces go through
-// one queue while people watch, some of them are changed or lost afterwards, and every claim about them is checked afterwards on the recorded history.
+// Package demo shows the operators at work and checks what it shows: a dozen images of two namespaces go through one queue
+// while people watch, virtual machines wait for theirs and start, some of all this is changed or lost afterwards, and every
+// claim about it is checked in the end, on the recorded history.
 package demo
 
 import (
@@ -21,9 +22,9 @@ import (
 )
 
 const (
-	// playTimeout is far more than the images need.
-	playTimeout  = 4 * time.Minute
-	drainTimeout = 15 * time.Second
+	// playTimeout is far more than the images need, also on a machine that has other things to do.
+	playTimeout  = 8 * time.Minute
+	drainTimeout = 30 * time.Second
 )
 
 // Options of Run.
@@ -95,7 +96,7 @@ func taken(ctx context.Context, s *stage.Stage, out *screen.Screen) (claims.Run,
 
 // queue applies the images, watches them to their ends and raises the limit on the way.
 func queue(ctx context.Context, s *stage.Stage, out *screen.Screen, w *watcher, folder string) (claims.Run, error) {
-	out.Say("\nThe limit is 2 at once. Twelve images for two namespaces (e2e/demo/manifests, with the servers' addresses):\n")
+	out.Say("\nThe limit is 2 at once. Twelve images for two namespaces, and three virtual machines that will need theirs\n(e2e/demo/manifests, with the servers' addresses):\n")
 	if err := kubectl(ctx, s, out, "apply", "-f", folder); err != nil {
 		return claims.Run{}, err
 	}
@@ -109,7 +110,7 @@ func queue(ctx context.Context, s *stage.Stage, out *screen.Screen, w *watcher, 
 		return claims.Run{}, err
 	}
 	out.Say("")
-	if err := w.until(ctx, func() bool { return w.ended() == len(cast()) }); err != nil {
+	if err := w.until(ctx, func() bool { return w.ended() == len(cast()) && w.ready() == machines }); err != nil {
 		return claims.Run{}, err
 	}
 	// The slots of the last ones are given up after their ends.

@@ -14,6 +14,7 @@ import (
 	"github.com/pelotech/open-terrain/e2e/demo/screen"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -22,18 +23,18 @@ func TestDemo(t *testing.T) {
 	if os.Getenv("OT_E2E") == "existing" {
 		t.Skip("the demo is for a control plane of its own")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	dir := t.TempDir()
 	verdicts, err := Run(ctx, Options{Screen: screen.New(&out, os.Getenv), Dir: dir})
 	t.Log("\n" + out.String())
 	require.NoError(t, err)
-	require.Len(t, verdicts, 11)
+	require.Len(t, verdicts, 16)
 	for _, v := range verdicts {
 		assert.Empty(t, v.Faults, v.Claim)
 	}
-	for _, promised := range []string{"$ kubectl apply -f", `'{"data":{"concurrency":"4"}}'`, "lab-a/windows", "How they ended", "ChecksumMismatch", "pelotech.ot/in-use: 1 virtual machine uses this image (lab-a/student-vm)"} {
+	for _, promised := range []string{"$ kubectl apply -f", `'{"data":{"concurrency":"4"}}'`, "lab-a/windows", "How they ended", "ChecksumMismatch", "pelotech.ot/in-use: 1 virtual machine uses this image (lab-b/student-vm)", "lab-a/web          Provisioning", "lab-b/student-vm   Ready"} {
 		assert.Contains(t, out.String(), promised)
 	}
 	assert.NotContains(t, out.String(), "\x1b", "no control codes where there is no terminal")
@@ -47,16 +48,27 @@ func TestACancelledDemoEnds(t *testing.T) {
 }
 
 func TestManifestsAndCastAgree(t *testing.T) {
-	manifest, err := manifests.ReadFile("manifests/2-images.yaml")
-	require.NoError(t, err)
-	filled := fill(string(manifest), map[string]string{"IMAGES": "http://127.0.0.1:1", "BUCKET": "http://127.0.0.1:2"})
-	assert.NotContains(t, filled, "${", "every address is filled in")
-	objects, err := chart.Objects([]byte(filled))
-	require.NoError(t, err)
-	require.Len(t, objects, len(cast()))
-	for i, actor := range cast() {
+	images, made, found := []*otv1alpha1.VMDiskImage{}, map[string]bool{}, 0
+	for _, object := range filled(t, "2-images.yaml") {
 		image := &otv1alpha1.VMDiskImage{}
-		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, image))
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, image))
+		images = append(images, image)
+	}
+	for _, object := range filled(t, "3-machines.yaml") {
+		found++
+		machine := &otv1alpha1.VirtualMachine{}
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, machine))
+		if key := machine.ImageKey(); machine.Spec.VMDiskImageTemplate != nil && !made[key.String()] {
+			made[key.String()] = true
+			image := &otv1alpha1.VMDiskImage{Spec: *machine.Spec.VMDiskImageTemplate}
+			image.Namespace, image.Name = key.Namespace, key.Name
+			images = append(images, image)
+		}
+	}
+	assert.Equal(t, machines, found)
+	require.Len(t, images, len(cast()))
+	for i, actor := range cast() {
+		image := images[i]
 		assert.Equal(t, actor.namespace+"/"+actor.name, image.Namespace+"/"+image.Name)
 		assert.Equal(t, "http://127.0.0.1:1"+actor.path, atServer(image.Spec.URL, image.Spec.SourceType), actor.name)
 		if image.Spec.Checksum != "" {
@@ -64,6 +76,17 @@ func TestManifestsAndCastAgree(t *testing.T) {
 			assert.Equal(t, "sha256:"+files()[name].SHA256(), image.Spec.Checksum, actor.name)
 		}
 	}
+}
+
+// filled are the objects of a manifest, with addresses.
+func filled(t *testing.T, name string) []*unstructured.Unstructured {
+	manifest, err := manifests.ReadFile("manifests/" + name)
+	require.NoError(t, err)
+	text := fill(string(manifest), map[string]string{"IMAGES": "http://127.0.0.1:1", "BUCKET": "http://127.0.0.1:2"})
+	assert.NotContains(t, text, "${", "every address is filled in")
+	objects, err := chart.Objects([]byte(text))
+	require.NoError(t, err)
+	return objects
 }
 
 func TestLaterChecksumsAreRight(t *testing.T) {

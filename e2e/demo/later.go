@@ -13,30 +13,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// life is what happens to images that have succeeded.
+// life is what happens to images that have succeeded, and to virtual machines.
 func life() claims.Life {
 	return claims.Life{
 		Updated:  types.NamespacedName{Namespace: "lab-a", Name: "ubuntu"},
 		Healed:   types.NamespacedName{Namespace: "lab-b", Name: "debian"},
 		InUse:    types.NamespacedName{Namespace: "lab-a", Name: "rocky"},
 		DataSync: types.NamespacedName{Namespace: "lab-b", Name: "course"},
+		Early:    types.NamespacedName{Namespace: "lab-a", Name: "web"},
+		Repaired: types.NamespacedName{Namespace: "lab-a", Name: "database"},
 	}
 }
 
-// inUse is what vm-operator will write; here it is written by hand.
-const inUse = `{"status":{"references":{"count":1,"sample":["lab-a/student-vm"]}}}`
-
-// later changes images that have succeeded, and watches what becomes of them.
+// later changes images that have succeeded and deletes what is needed, and watches what becomes of it.
 func later(ctx context.Context, s *stage.Stage, out *screen.Screen, w *watcher, folder string) (claims.Life, error) {
 	told := life()
 	out.Leave()
-	out.Say("\nA virtual machine uses rocky (its operator would write that), and somebody deletes the image:\n")
-	if err := kubectl(ctx, s, out, "-n", told.InUse.Namespace, "patch", "vmdi", told.InUse.Name, "--subresource=status", "--type=merge", "-p", inUse); err != nil {
-		return told, err
-	}
-	if err := kubectl(ctx, s, out, "-n", told.InUse.Namespace, "delete", "vmdi", told.InUse.Name); err != nil {
+	out.Say("\nSomebody deletes the image that student-vm of the other team uses:\n")
+	if err := kubectl(ctx, s, out, "-n", told.InUse.Namespace, "delete", "vmdiskimages.pelotech.ot", told.InUse.Name); err != nil {
 		_, told.Refusal, _ = strings.Cut(err.Error(), "exit status 1: ")
 		out.Say("%s", out.Style(red, told.Refusal))
+	}
+	out.Say("\nSomebody deletes the machine that KubeVirt runs for database:\n")
+	if err := kubectl(ctx, s, out, "-n", told.Repaired.Namespace, "delete", "virtualmachines.kubevirt.io", told.Repaired.Name, "--wait=false"); err != nil {
+		return told, err
 	}
 	healed := w.ledger.Image(told.Healed)
 	if healed == nil || healed.Status.Artifact == nil {
@@ -51,7 +51,35 @@ func later(ctx context.Context, s *stage.Stage, out *screen.Screen, w *watcher, 
 		return told, err
 	}
 	out.Say("")
-	return told, w.until(ctx, func() bool { return settled(w.ledger, told) })
+	if err := w.until(ctx, func() bool { return settled(w.ledger, told) }); err != nil {
+		return told, err
+	}
+	second, err := again(ctx, s, out, w)
+	told.Second = second
+	return told, err
+}
+
+// again starts the vm-operator once more when it has nothing to do: a process that knows nothing looks at everything.
+func again(ctx context.Context, s *stage.Stage, out *screen.Screen, w *watcher) (second claims.Second, err error) {
+	if err := w.calm(ctx); err != nil {
+		return second, err
+	}
+	out.Leave()
+	out.Say("\nThe vm-operator is ended and started again; it looks at every virtual machine:")
+	if second.After, err = s.History.Sync(ctx); err != nil {
+		return second, err
+	}
+	if err := s.RestartVMOperator(ctx); err != nil {
+		return second, err
+	}
+	err = w.until(ctx, func() bool {
+		second.Looks = s.Looks(ctx)
+		return second.Looks >= machines
+	})
+	if err != nil {
+		return second, err
+	}
+	return second, w.calm(ctx)
 }
 
 // settled says that all is as it was asked for, and that what was replaced is gone.
@@ -59,5 +87,10 @@ func settled(l *ledger.Ledger, life claims.Life) bool {
 	updated, healed, set := l.Image(life.Updated), l.Image(life.Healed), l.DataSync(life.DataSync)
 	return updated != nil && healed != nil && set != nil && set.Status.Phase == otv1alpha1.DataSyncSucceeded &&
 		updated.Ended() && updated.Status.ObservedGeneration > 1 && l.Snapshots(updated) == 1 &&
-		healed.Ended() && healed.Status.LastLoss != nil && l.Held() == 0
+		healed.Ended() && healed.Status.LastLoss != nil && l.Held() == 0 && repaired(l, life)
+}
+
+func repaired(l *ledger.Ledger, life claims.Life) bool {
+	machine := l.Machine(life.Repaired)
+	return machine != nil && machine.Ready() && len(machine.Guests) > 1
 }

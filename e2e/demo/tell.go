@@ -81,8 +81,10 @@ func keep(ctx context.Context, s *stage.Stage, out *screen.Screen) {
 	out.Say("\n%s\n", out.Style(bold, "Everything is still running; Ctrl-C ends it. In another terminal:"))
 	out.Say("  export KUBECONFIG=%s", s.Cluster.Kubeconfig)
 	out.Say("  alias kubectl=%s\n", s.Kubectl)
-	out.Say("  kubectl get vmdi -A -o wide")
-	out.Say("  kubectl -n lab-a annotate vmdi ubuntu pelotech.ot/sync-requested-at=\"$(date)\" --overwrite   # download it again")
+	out.Say("  kubectl get virtualmachines.pelotech.ot -A -o wide   # and virtualmachines.kubevirt.io: what is made of them")
+	out.Say("  kubectl -n lab-a delete virtualmachines.kubevirt.io web   # it comes back, with its disk")
+	out.Say("  kubectl get vmdiskimages.pelotech.ot -A -o wide")
+	out.Say("  kubectl -n lab-a annotate vmdiskimages.pelotech.ot ubuntu pelotech.ot/sync-requested-at=\"$(date)\" --overwrite   # download it again")
 	out.Say("  kubectl -n %s get leases -l pelotech.ot/queue=disk-sync -w   # the slots, and who holds them", chart.Namespace)
 	<-ctx.Done()
 }

@@ -6,14 +6,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pelotech/open-terrain/e2e/demo/claims"
 	"github.com/pelotech/open-terrain/e2e/demo/ledger"
 	"github.com/pelotech/open-terrain/e2e/demo/screen"
 	"github.com/pelotech/open-terrain/e2e/history"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// redraw is how often the table is drawn while nothing happens: waits count down.
-const redraw = 250 * time.Millisecond
+const (
+	// redraw is how often the table is drawn while nothing happens: waits count down.
+	redraw = 250 * time.Millisecond
+	// quiet is how long the vm-operator must have written nothing to have nothing to do.
+	quiet = 2 * time.Second
+)
 
 // watcher shows the history while it grows.
 type watcher struct {
@@ -23,6 +28,7 @@ type watcher struct {
 	began   time.Time
 	taken   int
 	told    map[types.UID]screen.Row // what the last line said, without a terminal
+	written time.Time                // when the vm-operator last changed something
 }
 
 func newWatcher(recorder *history.Recorder, out *screen.Screen) *watcher {
@@ -63,6 +69,9 @@ func (w *watcher) catchUp() {
 	for _, event := range w.history.All()[w.taken:] {
 		w.ledger.Take(event)
 		w.taken++
+		if claims.WrittenByVMOperator(event) {
+			w.written = event.Seen
+		}
 		if !w.out.Live() {
 			w.tell()
 		}
@@ -70,19 +79,31 @@ func (w *watcher) catchUp() {
 	w.out.Show(w.out.Table(w.ledger, time.Now()))
 }
 
-// tell says each change of an image as one line. Its place in the queue and its slot are told with other changes only: the
-// place changes with every image that leaves, and the slot is taken just before Syncing and given up just after.
+// calm shows what happens until the vm-operator has written nothing for a while.
+func (w *watcher) calm(ctx context.Context) error {
+	since := time.Now()
+	return w.until(ctx, func() bool { return time.Since(since) > quiet && time.Since(w.written) > quiet })
+}
+
+// tell says each change of an image or a virtual machine as one line. Its place in the queue and its slot are told with other
+// changes only: the place changes with every image that leaves, and the slot is taken just before Syncing and given up just after.
 func (w *watcher) tell() {
 	for _, image := range w.ledger.Images() {
-		row := screen.RowOf(w.ledger, image, time.Now())
-		before := w.told[image.UID]
-		before.Position, before.Slot = row.Position, row.Slot
-		if row == before || row.Message == "" {
-			continue
-		}
-		w.told[image.UID] = row
-		w.out.Say("%5.1fs  %s", time.Since(w.began).Seconds(), row.Line())
+		w.tellRow(image.UID, screen.RowOf(w.ledger, image, time.Now()))
 	}
+	for _, machine := range w.ledger.Machines() {
+		w.tellRow(machine.UID, screen.MachineRowOf(w.ledger, machine))
+	}
+}
+
+func (w *watcher) tellRow(uid types.UID, row screen.Row) {
+	before := w.told[uid]
+	before.Position, before.Slot = row.Position, row.Slot
+	if row == before || row.Message == "" {
+		return
+	}
+	w.told[uid] = row
+	w.out.Say("%5.1fs  %s", time.Since(w.began).Seconds(), row.Line())
 }
 
 // ended is the number of images that have come to their end.
@@ -90,6 +111,17 @@ func (w *watcher) ended() int {
 	n := 0
 	for _, image := range w.ledger.Images() {
 		if image.Ended() {
+			n++
+		}
+	}
+	return n
+}
+
+// ready is the number of virtual machines that are.
+func (w *watcher) ready() int {
+	n := 0
+	for _, machine := range w.ledger.Machines() {
+		if machine.Ready() {
 			n++
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	virtv1 "kubevirt.io/api/core/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -54,6 +55,12 @@ func kind(o client.Object) string {
 		return "lease"
 	case *cdiv1.DataVolume:
 		return "volume"
+	case *otv1alpha1.VirtualMachine:
+		return "machine"
+	case *virtv1.VirtualMachine:
+		return "guest"
+	case *virtv1.VirtualMachineInstance:
+		return "instance"
 	}
 	return "other"
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Life is what was done to images that had succeeded.
+// Life is what was done to images that had succeeded, and to virtual machines.
 type Life struct {
 	// Updated has got another url, Healed has lost its snapshot, InUse was not deleted.
 	Updated, Healed, InUse types.NamespacedName
@@ -17,6 +17,10 @@ type Life struct {
 	Refusal string
 	// DataSync has made images of its own.
 	DataSync types.NamespacedName
+	// Early is a virtual machine that was applied before its image, Repaired one whose KubeVirt machine was deleted.
+	Early, Repaired types.NamespacedName
+	// Second is what another process of the vm-operator did.
+	Second Second
 }
 
 // Whole checks every claim: first is the run up to the images' first ends, whole goes on to the end.
@@ -24,6 +28,7 @@ func Whole(first, whole Run, life Life) []Verdict {
 	return []Verdict{
 		Limit(whole), Raised(first), Order(first), Fenced(whole), Downloads(first), Attempts(first), Ends(first),
 		Updated(whole, life.Updated), Healed(whole, life.Healed), Refused(whole, life), Synced(whole, life.DataSync),
+		Waited(whole, life.Early), Shared(whole), Counted(whole), Repaired(whole, life.Repaired), Silent(whole, life.Second),
 	}
 }
 

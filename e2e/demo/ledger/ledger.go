@@ -1,5 +1,5 @@
-// Package ledger follows a recorded history, event by event, and knows at each of them which image stands where, who
-// holds which slot, which downloads are under way and which policy is in force.
+// Package ledger follows a recorded history, event by event, and knows at each of them which image and which virtual
+// machine stands where, who holds which slot, which downloads are under way and which policy is in force.
 package ledger
 
 import (
@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	virtv1 "kubevirt.io/api/core/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
@@ -64,6 +65,10 @@ type Ledger struct {
 	snapshots map[types.NamespacedName]*snapshotv1.VolumeSnapshot
 	syncs     map[types.NamespacedName]*otv1alpha1.DataSync
 	importers map[types.NamespacedName]*corev1.Pod // those that exist, of our class
+
+	machines map[types.UID]*Machine
+	disks    map[types.NamespacedName]*cdiv1.DataVolume      // all that exist and are a virtual machine's
+	guests   map[types.NamespacedName]*virtv1.VirtualMachine // KubeVirt's, all that exist
 }
 
 // New is a ledger before the first event.
@@ -72,6 +77,8 @@ func New() *Ledger {
 		Policy: policy.Default(), images: map[types.UID]*Image{}, holders: map[string]types.UID{},
 		volumes: map[types.NamespacedName]*cdiv1.DataVolume{}, snapshots: map[types.NamespacedName]*snapshotv1.VolumeSnapshot{},
 		syncs: map[types.NamespacedName]*otv1alpha1.DataSync{}, importers: map[types.NamespacedName]*corev1.Pod{},
+		machines: map[types.UID]*Machine{}, disks: map[types.NamespacedName]*cdiv1.DataVolume{},
+		guests: map[types.NamespacedName]*virtv1.VirtualMachine{},
 	}
 }
 
@@ -92,6 +99,10 @@ func (l *Ledger) Take(e history.Event) {
 		keep(l.snapshots, e, o, true)
 	case *otv1alpha1.DataSync:
 		keep(l.syncs, e, o, true)
+	case *otv1alpha1.VirtualMachine:
+		l.machine(e, o)
+	case *virtv1.VirtualMachine:
+		l.guest(e, o)
 	case *corev1.Pod:
 		keep(l.importers, e, o, o.Spec.PriorityClassName == otv1alpha1.ImportPriorityClass)
 	case *corev1.ConfigMap:
@@ -143,6 +154,7 @@ func (l *Ledger) lease(e history.Event, o *coordinationv1.Lease) {
 func (l *Ledger) volume(e history.Event, o *cdiv1.DataVolume) {
 	image := l.OwnerOf(o)
 	if image == nil {
+		l.disk(e, o)
 		return
 	}
 	keep(l.volumes, e, o, true)

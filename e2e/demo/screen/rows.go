@@ -8,6 +8,7 @@ import (
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/demo/ledger"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -22,17 +23,22 @@ const (
 	longest  = 140 // of a message, in a line of its own
 )
 
-// Row is what is shown of an image.
+// Row is what is shown of an image or a virtual machine.
 type Row struct {
-	Image, Phase, Position, Progress, Attempts, Slot, Message string
+	Name, Phase, Position, Progress, Attempts, Slot, Message string
+	// Disk is a virtual machine's, and stands where an image has its progress.
+	Disk string
 }
 
-var header = Row{"IMAGE", "PHASE", "QUEUE", "PROGRESS", "TRY", "SLOT", "MESSAGE"}
+var (
+	header  = Row{"IMAGE", "PHASE", "QUEUE", "PROGRESS", "TRY", "SLOT", "MESSAGE", ""}
+	machine = Row{"VIRTUAL MACHINE", "PHASE", "QUEUE", "", "", "", "MESSAGE", "DISK"}
+)
 
 // RowOf puts an image into words, as it stands at a time.
 func RowOf(l *ledger.Ledger, image *ledger.Image, now time.Time) Row {
 	st := image.Status
-	row := Row{Image: image.Key.String(), Phase: string(st.Phase), Progress: st.Progress, Message: st.Message}
+	row := Row{Name: image.Key.String(), Phase: string(st.Phase), Progress: st.Progress, Message: st.Message}
 	if st.Phase == "" {
 		row.Phase = "new"
 	}
@@ -53,13 +59,39 @@ func RowOf(l *ledger.Ledger, image *ledger.Image, now time.Time) Row {
 	return row
 }
 
-// Table is the state of all images, in the order of their creation.
+// MachineRowOf puts a virtual machine into words. Its place in the queue is its image's.
+func MachineRowOf(l *ledger.Ledger, machine *ledger.Machine) Row {
+	row := Row{Name: machine.Key.String(), Phase: string(machine.Status.Phase), Message: machine.Status.Message}
+	if row.Phase == "" {
+		row.Phase = "new"
+	}
+	if image := l.Image(machine.Image); image != nil && l.Position(image) > 0 {
+		row.Position = "#" + strconv.Itoa(l.Position(image))
+	}
+	if disk := l.Disk(machine); disk != nil {
+		row.Disk = "cloning"
+		if disk.Status.Phase == cdiv1.Succeeded {
+			row.Disk = "cloned"
+		}
+	}
+	return row
+}
+
+// Table is the state of all images and virtual machines, in the order of their creation. It has few empty lines: with all of
+// the demo it must fit into a terminal of 24.
 func (s *Screen) Table(l *ledger.Ledger, now time.Time) []string {
-	rows := []Row{header}
+	rows, heads := []Row{header}, map[int]bool{0: true}
 	for _, image := range l.Images() {
 		row := RowOf(l, image, now)
 		row.Progress = bar(row.Progress)
 		rows = append(rows, row)
+	}
+	if machines := l.Machines(); len(machines) > 0 {
+		heads[len(rows)] = true
+		rows = append(rows, machine)
+		for _, machine := range machines {
+			rows = append(rows, MachineRowOf(l, machine))
+		}
 	}
 	widths := [6]int{}
 	for _, row := range rows {
@@ -69,9 +101,9 @@ func (s *Screen) Table(l *ledger.Ledger, now time.Time) []string {
 	}
 	lines := []string{""}
 	for i, row := range rows {
-		lines = append(lines, s.line(row, widths, i == 0))
+		lines = append(lines, s.line(row, widths, heads[i]))
 	}
-	return append(lines, "", s.Style(dim, fmt.Sprintf("limit %d, syncing %d, slots held %d, retryLimit %d", l.Policy.Concurrency, l.Syncing(), l.Held(), l.Policy.RetryLimit)))
+	return append(lines, s.Style(dim, fmt.Sprintf("limit %d, syncing %d, slots held %d, retryLimit %d", l.Policy.Concurrency, l.Syncing(), l.Held(), l.Policy.RetryLimit)))
 }
 
 func (s *Screen) line(row Row, widths [6]int, isHeader bool) string {
@@ -91,13 +123,13 @@ func (s *Screen) line(row Row, widths [6]int, isHeader bool) string {
 }
 
 func (r Row) cells() []string {
-	return []string{r.Image, r.Phase, r.Position, r.Progress, r.Attempts, r.Slot}
+	return []string{r.Name, r.Phase, r.Position, r.Progress + r.Disk, r.Attempts, r.Slot}
 }
 
 // Line is a row as one line of a log; empty cells are left out.
 func (r Row) Line() string {
 	var parts strings.Builder
-	for _, part := range [][2]string{{"queue", r.Position}, {"try", r.Attempts}, {"slot", r.Slot}, {"progress", r.Progress}} {
+	for _, part := range [][2]string{{"queue", r.Position}, {"try", r.Attempts}, {"slot", r.Slot}, {"progress", r.Progress}, {"disk", r.Disk}} {
 		if part[1] != "" {
 			parts.WriteString(" " + part[0] + " " + part[1] + ",")
 		}
@@ -106,19 +138,19 @@ func (r Row) Line() string {
 	if len(message) > longest {
 		message = append(message[:longest], '…')
 	}
-	text := fmt.Sprintf("%-18s %-12s", r.Image, r.Phase) + strings.TrimSuffix(parts.String(), ",")
+	text := fmt.Sprintf("%-18s %-12s", r.Name, r.Phase) + strings.TrimSuffix(parts.String(), ",")
 	return strings.TrimSuffix(text+": "+string(message), ": ")
 }
 
 func colourOf(phase string) int {
-	switch otv1alpha1.Phase(phase) {
-	case otv1alpha1.PhaseSucceeded:
+	switch phase {
+	case string(otv1alpha1.PhaseSucceeded), string(otv1alpha1.VirtualMachineReady):
 		return green
-	case otv1alpha1.PhaseFailed:
+	case string(otv1alpha1.PhaseFailed):
 		return red
-	case otv1alpha1.PhaseSyncing, otv1alpha1.PhaseSnapshotting:
+	case string(otv1alpha1.PhaseSyncing), string(otv1alpha1.PhaseSnapshotting):
 		return cyan
-	case otv1alpha1.PhaseQueued:
+	case string(otv1alpha1.PhaseQueued), string(otv1alpha1.VirtualMachineProvisioning):
 		return yellow
 	}
 	return dim

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func nothing(string) string { return "" }
@@ -78,9 +80,9 @@ func TestRows(t *testing.T) {
 		Conditions: []metav1.Condition{{Type: otv1alpha1.ConditionSynced, Reason: otv1alpha1.ReasonBackingOff}},
 	})
 	want := []Row{
-		{Image: "lab/first", Phase: "Queued", Position: "#1"},
-		{Image: "lab/new", Phase: "new", Position: "#2"},
-		{Image: "lab/waits", Phase: "Queued", Position: "in 3s", Attempts: "1/3", Message: strings.Repeat("x", 200)},
+		{Name: "lab/first", Phase: "Queued", Position: "#1"},
+		{Name: "lab/new", Phase: "new", Position: "#2"},
+		{Name: "lab/waits", Phase: "Queued", Position: "in 3s", Attempts: "1/3", Message: strings.Repeat("x", 200)},
 	}
 	for i, known := range l.Images() {
 		assert.Equal(t, want[i], RowOf(l, known, now))
@@ -91,6 +93,33 @@ func TestRows(t *testing.T) {
 	assert.Contains(t, table[1], "IMAGE")
 	assert.Contains(t, table[4], "lab/waits")
 	assert.Contains(t, table[len(table)-1], "limit 4, syncing 0")
+}
+
+func TestMachinesStandBelowTheImagesThatTheyWaitFor(t *testing.T) {
+	l, lab := ledger.New(), func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "lab", Name: name, UID: types.UID(name)}
+	}
+	take := func(revision int64, o client.Object) {
+		l.Take(history.Event{Key: history.Key{Namespace: "lab", Name: o.GetName()}, Revision: revision, Object: o})
+	}
+	take(1, &otv1alpha1.VMDiskImage{ObjectMeta: lab("first")})
+	for i, name := range []string{"waits", "runs"} {
+		machine := &otv1alpha1.VirtualMachine{ObjectMeta: lab(name)}
+		machine.Spec.VMDiskImageRef.Name = "first"
+		take(int64(2+i), machine)
+	}
+	runs := &otv1alpha1.VirtualMachine{ObjectMeta: lab("runs")}
+	runs.Status.Phase, runs.Status.Message = otv1alpha1.VirtualMachineReady, "The guest is running"
+	take(4, runs)
+	disk := &cdiv1.DataVolume{ObjectMeta: lab("runs-disk"), Status: cdiv1.DataVolumeStatus{Phase: cdiv1.Succeeded}}
+	disk.OwnerReferences = []metav1.OwnerReference{{Name: "runs", UID: "runs", Controller: new(true)}}
+	take(5, disk)
+	assert.Equal(t, Row{Name: "lab/waits", Phase: "new", Position: "#1"}, MachineRowOf(l, l.Machines()[0]))
+	row := MachineRowOf(l, l.Machines()[1])
+	assert.Equal(t, "lab/runs           Ready        queue #1, disk cloned: The guest is running", row.Line())
+	table := New(&bytes.Buffer{}, nothing).Table(l, time.Now())
+	assert.Equal(t, "VIRTUAL MACHINE  PHASE  QUEUE  DISK                 MESSAGE", table[3])
+	assert.Equal(t, "lab/runs         Ready  #1     cloned               The guest is running", table[5])
 }
 
 func TestBar(t *testing.T) {

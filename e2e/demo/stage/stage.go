@@ -1,17 +1,13 @@
-// Package stage brings up what a demonstration needs, on this machine alone: a control plane, the operator's chart,
-// simulators of CDI and of the snapshot controller, servers with images, the built operator, and a recorder of all that
-// happens. Stop ends every process and removes every file again.
+// Package stage brings up what a demonstration needs, on this machine alone: a control plane, the operators' charts,
+// simulators of CDI, of the snapshot controller and of KubeVirt, servers with images, the built operators, and a recorder of
+// all that happens. Stop ends every process and removes every file again.
 package stage
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pelotech/open-terrain/e2e/chart"
@@ -19,19 +15,20 @@ import (
 	"github.com/pelotech/open-terrain/e2e/history"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi"
 	"github.com/pelotech/open-terrain/e2e/sim/imageserver"
+	"github.com/pelotech/open-terrain/e2e/sim/kubevirt"
 	"github.com/pelotech/open-terrain/e2e/sim/s3server"
 	"github.com/pelotech/open-terrain/e2e/sim/snapshotter"
 	"go.uber.org/zap/zapcore"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
 const (
-	operatorName = "disk-sync-operator"
-	readyTimeout = time.Minute
+	readyTimeout = 3 * time.Minute
 	grace        = 10 * time.Second
+	// step is the pause where the real CDI and KubeVirt take about a second.
+	step = 250 * time.Millisecond
 )
 
 // Options of Start.
@@ -53,13 +50,15 @@ type Stage struct {
 	// Kubectl is the path of a kubectl that fits.
 	Kubectl string
 
-	stops []func() error // in the order of the starts
+	vmOperator *harness.Operator
+	retired    *harness.Operator // the vm-operator that was ended before Stop
+	stops      []func() error    // in the order of the starts
 }
 
-// Start brings everything up, and returns when the operator is ready. The simulators end with ctx; the rest with Stop.
+// Start brings everything up, and returns when the operators are ready. The simulators end with ctx; the rest with Stop.
 func Start(ctx context.Context, o Options) (*Stage, error) {
 	s := &Stage{}
-	for _, step := range []func(context.Context, Options) error{s.startServers, s.startCluster, s.startSimulators, s.startOperator} {
+	for _, step := range []func(context.Context, Options) error{s.startServers, s.startCluster, s.startSimulators, s.startOperators} {
 		if err := step(ctx, o); err != nil {
 			return nil, errors.Join(err, s.Stop())
 		}
@@ -88,14 +87,14 @@ func (s *Stage) startCluster(ctx context.Context, o Options) error {
 	}
 	s.Kubectl = filepath.Join(assets, "kubectl")
 	o.Say("Starting etcd, kube-apiserver and kube-controller-manager ...")
-	if s.Cluster, err = harness.Start(ctx, harness.Options{Dir: o.Dir}); err != nil {
+	if s.Cluster, err = harness.Start(ctx, harness.Options{Dir: o.Dir, KubeVirt: true}); err != nil {
 		return err
 	}
 	s.later(s.Cluster.Stop)
 	if err := s.logToFile(); err != nil {
 		return err
 	}
-	o.Say("Installing the chart: CRD, rights, policy, one download per attempt (the first time, Helm is built) ...")
+	o.Say("Installing both charts: CRDs, rights, policies, one download per attempt (the first time, Helm is built) ...")
 	c, err := s.Cluster.Client("demo")
 	if err != nil {
 		return err
@@ -105,6 +104,9 @@ func (s *Stage) startCluster(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := chart.Install(ctx, c, chart.WithoutOperator, chart.WithImportOnce, o.Policy, sources); err != nil {
+		return err
+	}
+	if err := chart.VM.Install(ctx, c, chart.WithoutOperator); err != nil {
 		return err
 	}
 	// From the first revision on, so that the policy is in it.
@@ -151,79 +153,29 @@ func (s *Stage) startServers(_ context.Context, o Options) (err error) {
 	return nil
 }
 
-// startSimulators plays CDI a little faster than it is.
+// startSimulators plays CDI and KubeVirt a little faster than they are.
 func (s *Stage) startSimulators(ctx context.Context, o Options) error {
-	o.Say("Starting simulators of CDI and of the snapshot controller ...")
+	o.Say("Starting simulators of CDI, of the snapshot controller and of KubeVirt ...")
 	ctx, cancel := context.WithCancel(ctx)
-	importer, err := cdi.Start(ctx, s.Cluster.Config, cdi.Options{
-		Step: 250 * time.Millisecond, ProgressInterval: 500 * time.Millisecond, Termination: 250 * time.Millisecond, Dir: s.Cluster.Dir,
-	})
-	if err != nil {
-		cancel()
-		return err
-	}
-	s.later(func() error { cancel(); importer.Wait(); return nil })
-	snapshots, err := snapshotter.Start(ctx, s.Cluster.Config, snapshotter.Options{ReadyAfter: time.Second})
-	if err != nil {
-		return err
-	}
-	s.later(func() error { cancel(); snapshots.Wait(); return nil })
-	return nil
-}
-
-func (s *Stage) startOperator(ctx context.Context, o Options) error {
-	o.Say("Building and starting the operator ...")
-	log, err := s.log(operatorName)
-	if err != nil {
-		return err
-	}
-	// Not the caller's context: the operator is to end by itself, and to give up its Lease, when it is told to.
-	operator, err := harness.StartOperator(context.WithoutCancel(ctx), harness.OperatorOptions{
-		Name: operatorName, Kubeconfig: s.Cluster.Kubeconfig, Log: log, Args: []string{"--progress-interval=1s"},
-	})
-	if err != nil {
-		return err
-	}
-	s.later(func() error { return operator.Terminate(grace) })
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		select {
-		case <-operator.Done():
-			return false, errors.New("the operator has ended")
-		default:
+	s.later(func() error { cancel(); return nil })
+	for _, start := range []func(context.Context) (interface{ Wait() }, error){
+		func(ctx context.Context) (interface{ Wait() }, error) {
+			return cdi.Start(ctx, s.Cluster.Config, cdi.Options{
+				Step: step, ProgressInterval: 500 * time.Millisecond, Termination: step, Dir: s.Cluster.Dir,
+			})
+		},
+		func(ctx context.Context) (interface{ Wait() }, error) {
+			return snapshotter.Start(ctx, s.Cluster.Config, snapshotter.Options{ReadyAfter: time.Second})
+		},
+		func(ctx context.Context) (interface{ Wait() }, error) {
+			return kubevirt.Start(ctx, s.Cluster.Config, kubevirt.Options{Step: step, Termination: time.Second, Admission: true})
+		},
+	} {
+		simulator, err := start(ctx)
+		if err != nil {
+			return err
 		}
-		last = ready(ctx, operator.HealthURL)
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait for the operator: %w; its log ends with\n%s", errors.Join(err, last), tail(log.Name()))
+		s.later(func() error { cancel(); simulator.Wait(); return nil })
 	}
 	return nil
-}
-
-func ready(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz?verbose", http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, body)
-	}
-	return err
-}
-
-// tail is the end of a log.
-func tail(path string) string {
-	const most = 2000
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	return strings.ToValidUTF8(string(text[max(0, len(text)-most):]), "")
 }
