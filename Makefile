@@ -49,7 +49,7 @@ fault: ## Every fault at every write of every story: hours (OT_PLANS=N: N of eac
 bench: ## Measure against the floor: a table, and e2e/bench/results.json (BENCH_ARGS=... for single rows)
 	scripts/with-assets.sh e2e go run ./cmd/bench $(BENCH_ARGS)
 
-demo: ## A dozen images through the queue, live (KEEP=1 leaves it running)
+demo: ## A dozen images through the queue, and machines that wait for theirs, live (KEEP=1 leaves it running)
 	@echo "Building the demo (the first time, all of it is compiled: some minutes) ..."
 	@KEEP=$(KEEP) scripts/with-assets.sh e2e go run ./cmd/demo $(DEMO_ARGS)
 

@@ -1,4 +1,4 @@
-// Command demo shows the disk-sync-operator at work on this machine alone, and checks what it shows: make demo.
+// Command demo shows the operators at work on this machine alone, and checks what it shows: make demo.
 package main
 
 import (
