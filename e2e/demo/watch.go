@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pelotech/open-terrain/e2e/demo/claims"
 	"github.com/pelotech/open-terrain/e2e/demo/ledger"
 	"github.com/pelotech/open-terrain/e2e/demo/screen"
 	"github.com/pelotech/open-terrain/e2e/history"
@@ -69,7 +68,7 @@ func (w *watcher) catchUp() {
 	for _, event := range w.history.All()[w.taken:] {
 		w.ledger.Take(event)
 		w.taken++
-		if claims.WrittenByVMOperator(event) {
+		if ledger.WrittenByVMOperator(event) {
 			w.written = event.Seen
 		}
 		if !w.out.Live() {

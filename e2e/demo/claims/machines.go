@@ -7,6 +7,7 @@ import (
 	"github.com/pelotech/open-terrain/e2e/demo/ledger"
 	"github.com/pelotech/open-terrain/e2e/history"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	virtv1 "kubevirt.io/api/core/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
@@ -20,28 +21,40 @@ func Waited(r Run, early types.NamespacedName) Verdict {
 		if vm, ok := history.As[*otv1alpha1.VirtualMachine](e); ok && e.Created() && e.NamespacedName() == early {
 			before = l.Image(vm.ImageKey()) == nil
 		}
-		if machine := l.Machine(early); machine != nil {
-			if image := l.Image(machine.Image); image != nil {
-				furthest = max(furthest, l.Position(image))
-			}
+		furthest = max(furthest, ahead(l, early))
+		machine := starts(e, l)
+		if machine == nil {
+			return
 		}
-		if machine := starts(e, l); machine != nil {
-			started++
-			if disk := l.Disk(machine); disk == nil || disk.Status.Phase != cdiv1.Succeeded {
-				v.fault("revision %d: a %s of %s was made while its disk was not cloned", e.Revision, e.Kind, machine.Key)
-			}
+		started++
+		if disk := l.Disk(machine); disk == nil || disk.Status.Phase != cdiv1.Succeeded {
+			v.fault("revision %d: a %s of %s was made while its disk was not cloned", e.Revision, e.Kind, machine.Key)
 		}
 	})
-	for _, machine := range end.Machines() {
-		if !machine.Ready() || len(machine.Guests) == 0 {
-			v.fault("%s is %s: %s", machine.Key, machine.Status.Phase, machine.Status.Message)
-		}
-	}
+	checkReady(&v, end)
 	v.detail("%s was there before its image, which was #%d of the queue; %d machines and guests were made, each with its disk cloned", early, furthest, started)
 	if !before || furthest == 0 || started == 0 {
 		v.fault("%s did not wait for an image that was queued", early)
 	}
 	return v
+}
+
+// ahead is the place in the queue of the image that a virtual machine waits for; 0 for none.
+func ahead(l *ledger.Ledger, key types.NamespacedName) int {
+	machine := l.Machine(key)
+	if machine == nil || l.Image(machine.Image) == nil {
+		return 0
+	}
+	return l.Position(l.Image(machine.Image))
+}
+
+// checkReady wants every virtual machine to be Ready, with a machine of KubeVirt.
+func checkReady(v *Verdict, l *ledger.Ledger) {
+	for _, machine := range l.Machines() {
+		if !machine.Ready() || len(machine.Guests) == 0 {
+			v.fault("%s is %s: %s", machine.Key, machine.Status.Phase, machine.Status.Message)
+		}
+	}
 }
 
 // starts is the virtual machine that gets a machine of KubeVirt or a guest by this event, or nil.
@@ -95,19 +108,15 @@ func Counted(r Run) Verdict {
 			return
 		}
 		machine := l.MachineOf(dv)
-		image := l.Image(machine.Image)
-		if image == nil || image.Status.References == nil || !slices.Contains(image.Status.References.Sample, machine.Key.String()) {
+		if !slices.Contains(references(l.Image(machine.Image)).Sample, machine.Key.String()) {
 			v.fault("revision %d: %s got a disk before %s counted it", e.Revision, machine.Key, machine.Image)
 		}
 	})
 	users := users(end)
 	for _, image := range end.Images() {
-		said := 0
-		if image.Status.References != nil {
-			said = int(image.Status.References.Count)
-		}
-		if said != len(users[image.Key]) {
-			v.fault("%s counts %d virtual machines, and there are %d", image.Key, said, len(users[image.Key]))
+		said, there := int(references(image).Count), len(users[image.Key])
+		if said != there {
+			v.fault("%s counts %d virtual machines, and there are %d", image.Key, said, there)
 		}
 		if said > 0 {
 			v.detail("%s counts %d", image.Key, said)
@@ -117,6 +126,14 @@ func Counted(r Run) Verdict {
 		v.fault("there are no virtual machines")
 	}
 	return v
+}
+
+// references of an image; none where there is no image.
+func references(image *ledger.Image) otv1alpha1.References {
+	if image == nil {
+		return otv1alpha1.References{}
+	}
+	return ptr.Deref(image.Status.References, otv1alpha1.References{})
 }
 
 // users are the virtual machines of each image that has any.
@@ -133,9 +150,8 @@ func Repaired(r Run, key types.NamespacedName) Verdict {
 	v := Verdict{Claim: "a machine of KubeVirt that somebody deletes comes back, with its disk"}
 	var firmware []types.UID
 	end := replay(r, func(e history.Event, _ *ledger.Ledger) {
-		vm, ok := history.As[*virtv1.VirtualMachine](e)
-		if ok && e.Created() && e.NamespacedName() == key && vm.Spec.Template != nil && vm.Spec.Template.Spec.Domain.Firmware != nil {
-			firmware = append(firmware, vm.Spec.Template.Spec.Domain.Firmware.UUID)
+		if vm, ok := history.As[*virtv1.VirtualMachine](e); ok && e.Created() && e.NamespacedName() == key {
+			firmware = append(firmware, firmwareOf(vm))
 		}
 	})
 	machine := end.Machine(key)
@@ -147,8 +163,16 @@ func Repaired(r Run, key types.NamespacedName) Verdict {
 	if len(machine.Guests) != 2 || len(machine.Disks) != 1 || !machine.Ready() {
 		v.fault("%s had %d machines of KubeVirt and %d disks, and is %s", key, len(machine.Guests), len(machine.Disks), machine.Status.Phase)
 	}
-	if len(firmware) != 2 || len(slices.Compact(firmware)) != 1 {
+	if len(slices.Compact(firmware)) != 1 || firmware[0] == "" {
 		v.fault("the guest of %s is another one than before", key)
 	}
 	return v
+}
+
+// firmwareOf is the UUID that the guest sees, by which it knows itself.
+func firmwareOf(vm *virtv1.VirtualMachine) types.UID {
+	if vm.Spec.Template == nil || vm.Spec.Template.Spec.Domain.Firmware == nil {
+		return ""
+	}
+	return vm.Spec.Template.Spec.Domain.Firmware.UUID
 }

@@ -1,14 +1,8 @@
 package claims
 
 import (
-	"slices"
-
 	"github.com/pelotech/open-terrain/e2e/demo/ledger"
 	"github.com/pelotech/open-terrain/e2e/history"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Second is a second look: another process of the vm-operator that knows nothing.
@@ -24,7 +18,7 @@ func Silent(r Run, second Second) Verdict {
 	v := Verdict{Claim: "a second look at the virtual machines changes nothing"}
 	writes := 0
 	end := replay(r, func(e history.Event, l *ledger.Ledger) {
-		written := WrittenByVMOperator(e)
+		written := ledger.WrittenByVMOperator(e)
 		switch {
 		case e.Revision <= second.After && written:
 			writes++
@@ -38,28 +32,6 @@ func Silent(r Run, second Second) Verdict {
 		v.fault("%d changes before, and %d looks at %d virtual machines", writes, second.Looks, machines)
 	}
 	return v
-}
-
-// WrittenByVMOperator says that the event is a write of the vm-operator, other than that of its leader's Lease: a change of what
-// it manages, as the API server keeps it.
-func WrittenByVMOperator(e history.Event) bool {
-	if _, lease := e.Object.(*coordinationv1.Lease); lease || e.Deleted || e.Object == nil {
-		return false
-	}
-	return !equality.Semantic.DeepEqual(managed(e.Object), managed(e.Prev))
-}
-
-func managed(o client.Object) []metav1.ManagedFieldsEntry {
-	if o == nil {
-		return nil
-	}
-	var ours []metav1.ManagedFieldsEntry
-	for _, entry := range o.GetManagedFields() {
-		if slices.Contains([]string{"vm-operator", "vm-operator-references"}, entry.Manager) {
-			ours = append(ours, entry)
-		}
-	}
-	return ours
 }
 
 // lostChild says that a child of a virtual machine was deleted. Who did it is not in the history.

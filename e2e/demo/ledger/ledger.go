@@ -99,16 +99,14 @@ func (l *Ledger) Take(e history.Event) {
 		keep(l.snapshots, e, o, true)
 	case *otv1alpha1.DataSync:
 		keep(l.syncs, e, o, true)
-	case *otv1alpha1.VirtualMachine:
-		l.machine(e, o)
-	case *virtv1.VirtualMachine:
-		l.guest(e, o)
 	case *corev1.Pod:
 		keep(l.importers, e, o, o.Spec.PriorityClassName == otv1alpha1.ImportPriorityClass)
 	case *corev1.ConfigMap:
 		if o.Name == otv1alpha1.PolicyConfigMapName && !e.Deleted {
 			l.Policy, _ = policy.Parse(o.Data)
 		}
+	default:
+		l.takeMachine(e, object)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	virtv1 "kubevirt.io/api/core/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Machine is a VirtualMachine of ours as the history has it.
@@ -27,6 +28,15 @@ type Machine struct {
 
 // Ready says that its phase is Ready.
 func (m *Machine) Ready() bool { return m.Status.Phase == otv1alpha1.VirtualMachineReady }
+
+func (l *Ledger) takeMachine(e history.Event, object client.Object) {
+	switch o := object.(type) {
+	case *otv1alpha1.VirtualMachine:
+		l.machine(e, o)
+	case *virtv1.VirtualMachine:
+		l.guest(e, o)
+	}
+}
 
 func (l *Ledger) machine(e history.Event, o *otv1alpha1.VirtualMachine) {
 	if e.Deleted {
