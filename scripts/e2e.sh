@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs the disk scenarios on an existing cluster with CDI and a snapshotting CSI driver: scripts/e2e.sh KUBECONFIG
+# OT_E2E_STORIES=vmscenario runs those of virtual machines instead; they need KubeVirt, with guests, and Multus is not used.
 # OT_E2E_ADDRESS is the address of this machine that pods reach. docs/testing.md says what else is needed.
 set -euo pipefail
 if [[ ! -r "${1:-}" ]]; then
@@ -14,4 +15,4 @@ KUBECONFIG="$(realpath "$1")"
 export KUBECONFIG OT_E2E=existing GOWORK=off
 cd "$(dirname "${BASH_SOURCE[0]}")/../e2e"
 read -ra more <<<"${TEST_ARGS:-}"
-exec go test ./scenario/... -count=1 -v -timeout 120m "${more[@]}"
+exec go test "./${OT_E2E_STORIES:-scenario}/..." -count=1 -v -timeout 120m "${more[@]}"

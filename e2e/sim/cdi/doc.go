@@ -11,7 +11,7 @@
 // The image is really downloaded, into a temporary folder, by the package importer. Phases, conditions, annotations
 // and their order are those seen on the real CDI (testdata/good-import.golden is the transcript); all that depends
 // on time is in Options. What is not played: uploads, VolumeImportSource objects, PersistentVolumes, storage profiles,
-// WaitForFirstConsumer, CDI's events, and its webhooks but for one check (Options.Webhook).
+// WaitForFirstConsumer but for clones, CDI's events, and its webhooks but for one check (Options.Webhook).
 //
 // A DataVolume that has Succeeded is not done with: when its claim is deleted, the claim is made again and imported again,
 // at once and by itself. The phase stays Succeeded until the new importer pod is there. A claim that is lost (phase Lost)

@@ -13,12 +13,16 @@ import (
 	"github.com/pelotech/open-terrain/e2e/sim/kubevirt/objects"
 )
 
-// launcher is the launcher pod of an instance, or nil. It is read live: it has been made a moment ago.
+// launcher is the launcher pod of an instance, or nil. It is read live: it has been made a moment ago. One that somebody has
+// deleted goes at once, and its guest with it.
 func (s *Simulator) launcher(ctx context.Context, vmi *virtv1.VirtualMachineInstance) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: vmi.Namespace, Name: objects.LauncherName(vmi)}, pod)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
+	}
+	if pod.DeletionTimestamp != nil {
+		return nil, s.removePod(ctx, pod)
 	}
 	return pod, nil
 }

@@ -2,6 +2,7 @@ package kubevirt
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -125,12 +126,8 @@ func (s *Simulator) look(ctx context.Context, vm *virtv1.VirtualMachine) (object
 // show writes the VirtualMachine's status if it is not the one that is shown, and says when it will change by itself.
 func (s *Simulator) show(ctx context.Context, shown *virtv1.VirtualMachine, seen objects.Seen) (again time.Duration, err error) {
 	behaviour, next := s.options.Behaviour(seen.VM), objects.Status(seen, metav1.Now())
-	if n := len(behaviour.Flap); n > 0 && seen.VMI != nil {
-		again = behaviour.FlapEvery
-		if again == 0 {
-			again = defaultFlapEvery
-		}
-		next.PrintableStatus = behaviour.Flap[int(time.Now().UnixNano()/int64(again))%n]
+	if len(behaviour.Flap) > 0 && seen.VMI != nil {
+		next.PrintableStatus, again = s.flap(shown, behaviour)
 	}
 	if behaviour.Status != nil {
 		behaviour.Status(&next)
@@ -140,4 +137,20 @@ func (s *Simulator) show(ctx context.Context, shown *virtv1.VirtualMachine, seen
 	}
 	seen.VM.Status = next
 	return again, s.live.Status().Patch(ctx, seen.VM, client.MergeFrom(shown))
+}
+
+// flap is the next of the states when the last one has been shown for long enough.
+func (s *Simulator) flap(shown *virtv1.VirtualMachine, behaviour Behaviour) (virtv1.VirtualMachinePrintableStatus, time.Duration) {
+	every := behaviour.FlapEvery
+	if every == 0 {
+		every = defaultFlapEvery
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(behaviour.Flap, shown.Status.PrintableStatus)
+	if rest := every - time.Since(s.flapped[shown.UID]); rest > 0 && i >= 0 {
+		return behaviour.Flap[i], rest
+	}
+	s.flapped[shown.UID] = time.Now()
+	return behaviour.Flap[(i+1)%len(behaviour.Flap)], every
 }

@@ -43,6 +43,8 @@ type Simulator struct {
 	retryAt map[types.UID]time.Time
 	// ours are the instances that the simulator has deleted: the others that go were taken away.
 	ours map[types.UID]bool
+	// flapped is when the last of Behaviour.Flap began to be shown.
+	flapped map[types.UID]time.Time
 }
 
 type entry struct {
@@ -55,7 +57,7 @@ type entry struct {
 func Start(ctx context.Context, config *rest.Config, options Options) (*Simulator, error) {
 	s := &Simulator{
 		options: options.withDefaults(), changed: make(chan event.GenericEvent), done: make(chan struct{}),
-		entered: map[types.UID]entry{}, retryAt: map[types.UID]time.Time{}, ours: map[types.UID]bool{},
+		entered: map[types.UID]entry{}, retryAt: map[types.UID]time.Time{}, ours: map[types.UID]bool{}, flapped: map[types.UID]time.Time{},
 	}
 	if err := s.start(ctx, config); err != nil {
 		return nil, fmt.Errorf("KubeVirt simulator: %w", err)
@@ -157,4 +159,5 @@ func (s *Simulator) forget(uid types.UID) {
 	delete(s.entered, uid)
 	delete(s.retryAt, uid)
 	delete(s.ours, uid)
+	delete(s.flapped, uid)
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,9 @@ func (p *Play) Run(ctx context.Context) error {
 	if p.claim.Status.Phase == corev1.ClaimBound { // of a play that was broken off
 		return p.finish(ctx)
 	}
+	if err := p.awaitConsumer(ctx); err != nil {
+		return err
+	}
 	volume := volumes.Name(p.claim)
 	if !p.Instant {
 		restored, err := p.restore(ctx)
@@ -108,7 +112,11 @@ func (p *Play) makeClaim(ctx context.Context) (err error) {
 		}
 	}
 	claim := objects.CloneClaim(p.DV, p.found.size, p.source.key.Namespace)
-	if p.claim, err = (volumes.Provisioner{Client: p.Client}).Make(ctx, claim, p.DV); err != nil {
+	p.claim, err = (volumes.Provisioner{Client: p.Client}).Make(ctx, claim, p.DV)
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
+		return errors.Join(err, p.Write(ctx, objects.RefusedStatus(p.DV.Status, objects.ReasonQuota, err.Error(), metav1.Now())))
+	}
+	if err != nil {
 		return err
 	}
 	p.view = objects.View{Name: p.claim.Name, Phase: corev1.ClaimPending, Annotations: map[string]string{}}
