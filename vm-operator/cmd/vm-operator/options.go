@@ -37,7 +37,7 @@ func (o *options) bindFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it ends; less than the lease duration")
 	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "wait between two tries")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of Go's profiles, without authentication: loopback only; 0 switches them off")
-	flags.DurationVar(&o.claimInterval, "claim-interval", time.Second, "least time between two writes of the references on an image")
+	flags.DurationVar(&o.claimInterval, "claim-interval", time.Second, "least time between two writes of the references on an image; up to eight times that while virtual machines keep coming or going")
 	flags.DurationVar(&o.troubleDebounce, "trouble-debounce", time.Minute, "how long KubeVirt must show a trouble that usually passes, before the virtual machine is Failed")
 	flags.IntVar(&o.workers, "workers", 8, "how many virtual machines are followed at a time")
 }
@@ -51,8 +51,8 @@ func (o *options) validate(rest []string) error {
 		return errors.New("--namespace must not be empty")
 	case o.workers < 1:
 		return errors.New("--workers must be 1 or more")
-	case o.claimInterval < 0:
-		return errors.New("--claim-interval must not be negative")
+	case o.claimInterval <= 0:
+		return errors.New("--claim-interval must be more than 0")
 	case o.troubleDebounce < 0:
 		return errors.New("--trouble-debounce must not be negative")
 	case o.pprofAddress != "0" && !isLoopback(o.pprofAddress):

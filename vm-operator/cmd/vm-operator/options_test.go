@@ -18,7 +18,7 @@ func TestOptionsSayWhatToChange(t *testing.T) {
 		"an argument":                 {[]string{"run"}, "no arguments: run"},
 		"no namespace":                {[]string{"--namespace="}, "--namespace must not be empty"},
 		"no workers":                  {[]string{"--workers=0"}, "--workers must be 1 or more"},
-		"a negative interval":         {[]string{"--claim-interval=-1s"}, "--claim-interval must not be negative"},
+		"a negative interval":         {[]string{"--claim-interval=-1s"}, "--claim-interval must be more than 0"},
 		"a negative debounce":         {[]string{"--trouble-debounce=-1s"}, "--trouble-debounce must not be negative"},
 		"public profiles":             {[]string{"--pprof-bind-address=:6060"}, "--pprof-bind-address must be a loopback address"},
 		"profiles on loopback":        {[]string{"--pprof-bind-address=127.0.0.1:6060"}, ""},

@@ -18,7 +18,8 @@ import (
 )
 
 // Claims keep the references of images: for each the count of the VirtualMachines that use it, derived from those that
-// exist. An image is written at most once in an interval, however many come and go; the first of them waits for nothing.
+// exist. The first of them waits for nothing. As long as others come or go, one write follows the other in pauses that double, from
+// the interval to eight times that, or when many have come together: a class of 500 costs a few writes, however long it takes.
 type Claims struct {
 	client   client.Client
 	cache    client.Reader
@@ -37,7 +38,16 @@ type claimed struct {
 	image   types.UID
 	holders map[types.UID]struct{}
 	written time.Time
+	// pause is how long the next write waits after that, if few have come or gone.
+	pause time.Duration
 }
+
+const (
+	// longest is the longest pause, in intervals.
+	longest = 8
+	// many is how many that come or go are worth a write before the pause is over.
+	many = 32
+)
 
 // counts says that this very image was seen, or made, to count the VirtualMachine. It goes on doing so for as long as both
 // exist: each later write counts anew.
@@ -52,7 +62,8 @@ func (c *Claims) counts(image *v1alpha1.VMDiskImage, vm *v1alpha1.VirtualMachine
 // Reconcile brings the references of one image to the truth.
 func (c *Claims) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	key := req.NamespacedName
-	if rest := c.known(key).written.Add(c.interval).Sub(c.now()); rest > 0 {
+	known := c.known(key)
+	if rest := known.written.Add(c.interval).Sub(c.now()); rest > 0 {
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
 	image := &v1alpha1.VMDiskImage{}
@@ -62,11 +73,19 @@ func (c *Claims) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		}
 		return reconcile.Result{}, err
 	}
+	return c.count(ctx, image, known)
+}
+
+// count the VirtualMachines of an image, and write the count if it is another one.
+func (c *Claims) count(ctx context.Context, image *v1alpha1.VMDiskImage, known claimed) (reconcile.Result, error) {
 	holders, err := c.holders(ctx, image)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	next, write := plan.References(image, holders, metav1.NewTime(c.now()))
+	if rest := known.written.Add(known.pause).Sub(c.now()); write && rest > 0 && known.changes(image, holders) < many {
+		return reconcile.Result{RequeueAfter: min(rest, c.interval)}, nil
+	}
 	if write {
 		if err := c.write(ctx, image, next); err != nil {
 			return later(err)
@@ -138,7 +157,7 @@ func (c *Claims) note(image *v1alpha1.VMDiskImage, holders []plan.Holder, writte
 	if former.image != image.UID {
 		former = claimed{}
 	}
-	next := claimed{image: image.UID, holders: make(map[types.UID]struct{}, len(holders)), written: former.written}
+	next := claimed{image: image.UID, holders: make(map[types.UID]struct{}, len(holders)), written: former.written, pause: former.pause}
 	var counted []types.NamespacedName
 	for _, holder := range holders {
 		next.holders[holder.UID] = struct{}{}
@@ -147,13 +166,35 @@ func (c *Claims) note(image *v1alpha1.VMDiskImage, holders []plan.Holder, writte
 		}
 	}
 	if written {
-		next.written = c.now()
+		next.written, next.pause = c.now(), c.pauseAfter(former)
 	}
 	c.images[key] = next
 	c.mu.Unlock()
 	for _, vm := range counted {
 		c.wake(vm)
 	}
+}
+
+// pauseAfter is the next pause: a longer one, as long as one write follows the other.
+func (c *Claims) pauseAfter(former claimed) time.Duration {
+	if c.now().Sub(former.written) > former.pause+c.interval {
+		return c.interval
+	}
+	return min(2*former.pause, longest*c.interval)
+}
+
+// changes is how many have come or gone since the image was looked at last.
+func (k claimed) changes(image *v1alpha1.VMDiskImage, holders []plan.Holder) int {
+	if k.image != image.UID {
+		return many
+	}
+	stayed := 0
+	for _, holder := range holders {
+		if _, was := k.holders[holder.UID]; was {
+			stayed++
+		}
+	}
+	return len(holders) + len(k.holders) - 2*stayed
 }
 
 func (c *Claims) known(key types.NamespacedName) claimed {

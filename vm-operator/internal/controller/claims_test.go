@@ -73,3 +73,28 @@ func TestAnImageIsWrittenAtMostOnceInAnInterval(t *testing.T) {
 	c.note(image, holdersOf("a", "b"), false)
 	assert.Equal(t, time.Unix(1000, 0), c.known(client.ObjectKeyFromObject(image)).written, "what was not written counts for nothing")
 }
+
+func TestPausesDoubleWhileMachinesComeAndGo(t *testing.T) {
+	var woken []string
+	c := newClaims(&woken)
+	image, at := apitest.Image("ubuntu"), time.Unix(1000, 0)
+	c.now = func() time.Time { return at }
+	var pauses []time.Duration
+	for range 6 {
+		c.note(image, holdersOf("a"), true)
+		known := c.known(client.ObjectKeyFromObject(image))
+		pauses = append(pauses, known.pause)
+		at = at.Add(known.pause)
+	}
+	assert.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second}, pauses)
+	at = at.Add(10 * time.Second)
+	c.note(image, holdersOf("a"), true)
+	known := c.known(client.ObjectKeyFromObject(image))
+	assert.Equal(t, time.Second, known.pause, "after a time without a write the next one is the first")
+
+	assert.Equal(t, 0, known.changes(image, holdersOf("a")))
+	assert.Equal(t, 1, known.changes(image, holdersOf()))
+	assert.Equal(t, 3, known.changes(image, holdersOf("b", "c")))
+	image.UID = "another"
+	assert.GreaterOrEqual(t, known.changes(image, nil), many, "another image is looked at anew")
+}

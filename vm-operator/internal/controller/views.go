@@ -2,11 +2,13 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,6 +88,44 @@ var changedDisk = predicate.TypedFuncs[*cdiv1.DataVolume]{
 
 func sameCondition(a, b cdiv1.DataVolumeCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// notOurMaking leaves out the creation of what the operator has just made: nothing follows from it until somebody else has
+// seen it, too. What was there when the operator started counts.
+func notOurMaking[T client.Object](seen func(T) bool) predicate.TypedFuncs[T] {
+	return predicate.TypedFuncs[T]{CreateFunc: func(e event.TypedCreateEvent[T]) bool {
+		return e.IsInInitialList || seen(e.Object)
+	}}
+}
+
+func never[T client.Object](T) bool { return false }
+
+func hasPhase(disk *cdiv1.DataVolume) bool {
+	return disk.Status.Phase != "" || disk.DeletionTimestamp != nil
+}
+
+func hasStatus(machine *unstructured.Unstructured) bool {
+	return machine.Object["status"] != nil || machine.GetDeletionTimestamp() != nil
+}
+
+// changedContent leaves out the updates of which nothing is left in the cache: what nobody here reads.
+var changedContent = predicate.TypedFuncs[*unstructured.Unstructured]{
+	UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
+		before, after := e.ObjectOld, e.ObjectNew
+		return before.GetUID() != after.GetUID() || !equality.Semantic.DeepEqual(contentOf(before), contentOf(after))
+	},
+}
+
+// contentOf is the object without its version.
+func contentOf(obj *unstructured.Unstructured) map[string]any {
+	content := maps.Clone(obj.Object)
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		bare := maps.Clone(metadata)
+		delete(bare, "resourceVersion")
+		delete(bare, "generation")
+		content["metadata"] = bare
+	}
+	return content
 }
 
 // claimView is what a VirtualMachine sees of its disk's claim.

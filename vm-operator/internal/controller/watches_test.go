@@ -169,3 +169,24 @@ func TestMemoIsOfOneVirtualMachine(t *testing.T) {
 	_, ok = m.of(vm)
 	assert.False(t, ok)
 }
+
+func TestWhatIsNotLookedAt(t *testing.T) {
+	disk := &cdiv1.DataVolume{}
+	made := notOurMaking(hasPhase)
+	assert.False(t, made.Create(event.TypedCreateEvent[*cdiv1.DataVolume]{Object: disk}), "it has just been made")
+	assert.True(t, made.Create(event.TypedCreateEvent[*cdiv1.DataVolume]{Object: disk, IsInInitialList: true}))
+	disk.Status.Phase = cdiv1.Pending
+	assert.True(t, made.Create(event.TypedCreateEvent[*cdiv1.DataVolume]{Object: disk}))
+	assert.True(t, made.Update(event.TypedUpdateEvent[*cdiv1.DataVolume]{ObjectOld: disk, ObjectNew: disk}))
+
+	version := func(rv, phase string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "web", "resourceVersion": rv}, "status": map[string]any{"phase": phase},
+		}}
+	}
+	update := event.TypedUpdateEvent[*unstructured.Unstructured]{ObjectOld: version("1", "Running"), ObjectNew: version("2", "Running")}
+	assert.False(t, changedContent.Update(update), "what changed is not kept")
+	assert.Equal(t, "2", update.ObjectNew.GetResourceVersion(), "the cache's object is only read")
+	update.ObjectNew = version("2", "Failed")
+	assert.True(t, changedContent.Update(update))
+}

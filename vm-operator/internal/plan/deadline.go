@@ -11,8 +11,8 @@ import (
 
 const (
 	// quietTime is how long a new VM may wait to be counted by an image that is ready, without a status that says so. It takes
-	// some milliseconds, and the write would be one more for each.
-	quietTime = 2 * time.Second
+	// some milliseconds, or seconds where many come together, and the write would be one more for each.
+	quietTime = 10 * time.Second
 	// LookAgain is when to look again for what sends no event: a Secret with a password, a name that somebody else has, the end
 	// of a quota or of another refusal.
 	LookAgain = 30 * time.Second

@@ -294,7 +294,7 @@ func TestANewVirtualMachineWaitsQuietlyToBeCounted(t *testing.T) {
 	w.imageReady()
 	w.now = epoch.Add(300 * time.Millisecond)
 	assert.False(t, w.reconcile(), "it takes a moment")
-	assert.Equal(t, epoch.Add(2*time.Second), w.wakeAt)
+	assert.Equal(t, epoch.Add(10*time.Second), w.wakeAt)
 	w.sleeps()
 	assert.True(t, w.reconcile())
 	assert.Equal(t, "False ImageClaiming", apitest.ConditionOf(w.vm.Status.Conditions, v1alpha1.ConditionImageReady))
