@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"sync"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/pelotech/open-terrain/e2e/bench/bare"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -36,75 +34,29 @@ type floor struct {
 	waiting []*job
 	active  int
 
-	enqueue, start, snapshot, finish *pipe
+	enqueue, start, snapshot, finish *bare.Pipe[*job]
 }
 
 func newFloor(c client.WithWatch, limit int, merge bool) *floor {
 	f := &floor{client: c, limit: limit, merge: merge, jobs: map[types.UID]*job{}}
 	f.changed = sync.NewCond(&f.mu)
-	f.enqueue, f.start, f.snapshot, f.finish = newPipe(), newPipe(), newPipe(), newPipe()
+	f.enqueue, f.start, f.snapshot, f.finish = bare.NewPipe[*job](), bare.NewPipe[*job](), bare.NewPipe[*job](), bare.NewPipe[*job]()
 	return f
 }
 
 // run works until one part fails. Statuses Syncing and DataVolumes are written by one writer each, so that both are in
 // the order of the queue.
 func (f *floor) run(ctx context.Context, workers int) error {
-	failed := make(chan error, 1)
-	fail := func(err error) {
-		select {
-		case failed <- err:
-		default:
-		}
-	}
-	work := func(n int, p *pipe, do func(context.Context, *job) error) {
-		for range n {
-			go func() {
-				for {
-					if err := do(ctx, p.get()); err != nil {
-						fail(err)
-					}
-				}
-			}()
-		}
-	}
-	work(workers, f.enqueue, f.writeQueued)
-	work(1, f.start, f.createDataVolume)
-	work(workers, f.snapshot, f.createSnapshot)
-	work(workers, f.finish, f.writeSucceeded)
-	go func() { fail(f.admit(ctx)) }()
-	go func() { fail(f.follow(ctx, &otv1alpha1.VMDiskImageList{}, f.imageSeen)) }()
-	go func() { fail(f.follow(ctx, &cdiv1.DataVolumeList{}, f.dataVolumeSeen)) }()
-	go func() { fail(f.follow(ctx, &snapshotv1.VolumeSnapshotList{}, f.snapshotSeen)) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// follow passes on every object that appears or changes. The API server drops watchers that are slow for a moment: the
-// watch goes on where it ended.
-func (f *floor) follow(ctx context.Context, list client.ObjectList, seen func(client.Object)) error {
-	version := ""
-	for ctx.Err() == nil {
-		options := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}}
-		changes, err := f.client.Watch(ctx, list, options)
-		if err != nil {
-			return fmt.Errorf("watch %T: %w", list, err)
-		}
-		for change := range changes.ResultChan() {
-			object, is := change.Object.(client.Object)
-			if change.Type == watch.Error || !is {
-				return fmt.Errorf("watch %T: %w", list, apierrors.FromObject(change.Object))
-			}
-			version = object.GetResourceVersion()
-			if change.Type == watch.Added || change.Type == watch.Modified {
-				seen(object)
-			}
-		}
-	}
-	return ctx.Err()
+	crew := bare.NewCrew()
+	bare.Work(ctx, crew, workers, f.enqueue, f.writeQueued)
+	bare.Work(ctx, crew, 1, f.start, f.createDataVolume)
+	bare.Work(ctx, crew, workers, f.snapshot, f.createSnapshot)
+	bare.Work(ctx, crew, workers, f.finish, f.writeSucceeded)
+	crew.Go(func() error { return f.admit(ctx) })
+	crew.Go(func() error { return bare.Follow(ctx, f.client, &otv1alpha1.VMDiskImageList{}, f.imageSeen) })
+	crew.Go(func() error { return bare.Follow(ctx, f.client, &cdiv1.DataVolumeList{}, f.dataVolumeSeen) })
+	crew.Go(func() error { return bare.Follow(ctx, f.client, &snapshotv1.VolumeSnapshotList{}, f.snapshotSeen) })
+	return crew.Wait(ctx)
 }
 
 func (f *floor) imageSeen(object client.Object) {
@@ -117,7 +69,7 @@ func (f *floor) imageSeen(object client.Object) {
 	j := &job{image: image, queued: make(chan struct{})}
 	f.jobs[image.UID] = j
 	f.waiting = append(f.waiting, j)
-	f.enqueue.put(j)
+	f.enqueue.Put(j)
 	f.changed.Signal()
 }
 
@@ -132,7 +84,7 @@ func (f *floor) dataVolumeSeen(object client.Object) {
 		j.filled = true
 		f.active--
 		f.changed.Signal()
-		f.snapshot.put(j)
+		f.snapshot.Put(j)
 	}
 }
 
@@ -145,7 +97,7 @@ func (f *floor) snapshotSeen(object client.Object) {
 	defer f.mu.Unlock()
 	if j := f.owner(vs); j != nil && !j.ready {
 		j.ready = true
-		f.finish.put(j)
+		f.finish.Put(j)
 	}
 }
 
@@ -171,7 +123,7 @@ func (f *floor) admit(ctx context.Context) error {
 		if err := f.writeStatus(ctx, j, otv1alpha1.PhaseSyncing); err != nil {
 			return err
 		}
-		f.start.put(j)
+		f.start.Put(j)
 	}
 }
 
@@ -198,35 +150,4 @@ func (f *floor) createSnapshot(ctx context.Context, j *job) error {
 
 func (f *floor) writeSucceeded(ctx context.Context, j *job) error {
 	return f.writeStatus(ctx, j, otv1alpha1.PhaseSucceeded)
-}
-
-// pipe is a queue without a bound.
-type pipe struct {
-	mu    sync.Mutex
-	some  *sync.Cond
-	queue []*job
-}
-
-func newPipe() *pipe {
-	p := &pipe{}
-	p.some = sync.NewCond(&p.mu)
-	return p
-}
-
-func (p *pipe) put(j *job) {
-	p.mu.Lock()
-	p.queue = append(p.queue, j)
-	p.mu.Unlock()
-	p.some.Signal()
-}
-
-func (p *pipe) get() *job {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.queue) == 0 {
-		p.some.Wait()
-	}
-	j := p.queue[0]
-	p.queue = p.queue[1:]
-	return j
 }

@@ -16,10 +16,8 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/clientcmd"
+	"github.com/pelotech/open-terrain/e2e/bench/bare"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func main() {
@@ -29,7 +27,7 @@ func main() {
 	merge := flag.Bool("merge-patch", false, "write statuses by merge patch instead of server-side apply")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	c, err := newClient(*kubeconfig)
+	c, err := bare.NewClient(*kubeconfig, otv1alpha1.AddToScheme, cdiv1.AddToScheme, snapshotv1.AddToScheme)
 	if err == nil {
 		err = newFloor(c, *limit, *merge).run(ctx, *workers)
 	}
@@ -39,19 +37,4 @@ func main() {
 		fmt.Fprintln(os.Stderr, "floor:", err)
 		os.Exit(1)
 	}
-}
-
-func newClient(kubeconfig string) (client.WithWatch, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	config.QPS, config.UserAgent = -1, "floor"
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{otv1alpha1.AddToScheme, cdiv1.AddToScheme, snapshotv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }

@@ -8,6 +8,7 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	ac "github.com/pelotech/open-terrain/apis/ot/v1alpha1/applyconfiguration/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/e2e/bench/bare"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,7 +36,7 @@ func (f *floor) writeStatus(ctx context.Context, j *job, phase otv1alpha1.Phase)
 		return err
 	}
 	apply := ac.VMDiskImage(j.image.Name, j.image.Namespace).WithStatus(status)
-	if err := f.client.Status().Apply(ctx, apply, client.FieldOwner("floor"), client.ForceOwnership); err != nil {
+	if err := f.client.Status().Apply(ctx, apply, client.FieldOwner(bare.Agent), client.ForceOwnership); err != nil {
 		return fmt.Errorf("status %s of %s: %w", phase, j.image.Name, err)
 	}
 	return nil
