@@ -3,12 +3,9 @@ package bench
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pelotech/open-terrain/e2e/bench/arm"
-	"github.com/pelotech/open-terrain/e2e/bench/trace"
 )
 
 // Verdict of a figure.
@@ -37,58 +34,23 @@ type Figure struct {
 func figures(r *Result, rows []Row) []Figure {
 	var all []Figure
 	for _, row := range rows {
-		all = append(all, rowFigures(row, r.of(arm.Ours, row.Load), r.of(arm.Floor, row.Load))...)
+		c := comparison{row, r.of(row.Load.Operator(), row.Load), r.of(arm.Floor, row.Load)}
+		if row.Load.VMs > 0 {
+			all = append(all, c.machines()...)
+		} else {
+			all = append(all, c.images()...)
+		}
 	}
 	all = append(all, growthFigures(r)...)
-	return append(all, settledFigures(r)...)
+	for _, a := range r.Aftermaths {
+		all = append(all, settledFigures(a)...)
+	}
+	return all
 }
 
 // of are the runs of an arm under a load, in the order of the rounds.
 func (r *Result) of(name arm.Name, load arm.Load) []arm.Run {
 	return slices.DeleteFunc(slices.Clone(r.Runs), func(run arm.Run) bool { return run.Arm != name || run.Load != load })
-}
-
-func rowFigures(row Row, ours, floor []arm.Run) []Figure {
-	verdict := func(good bool) Verdict { return judge(good, append(slices.Clone(ours), floor...)) }
-	wall := func(run arm.Run) float64 { return run.Wall.Seconds() }
-	ratio := median(ratios(ours, floor, wall))
-	per := func(runs []arm.Run, of func(arm.Run) int) float64 {
-		return median(values(runs, func(run arm.Run) float64 { return run.PerImage(float64(of(run))) }))
-	}
-	writes := func(run arm.Run) int { return run.Count.Writes }
-	events := func(run arm.Run) int { return run.Count.Events }
-	reads := func(run arm.Run) int { return run.Count.Reads }
-	name := fmt.Sprintf("%s %s", row.Name, row.Load)
-	return []Figure{
-		{
-			Row: name, What: "time", Target: fmt.Sprintf("<= %.2fx", row.Ratio), Measured: times(ours), Floor: times(floor),
-			Ratio: ratio, Verdict: verdict(ratio <= row.Ratio),
-		},
-		{
-			What: "CPU time of all processes", Target: "-", Measured: cpu(ours), Floor: cpu(floor),
-			Ratio: median(ratios(ours, floor, arm.Run.CPUPerImage)), Verdict: Shown,
-		},
-		{
-			What: "at once: slots/syncing/downloads (floor: downloads)", Target: fmt.Sprintf("<= %d", row.Load.Slots),
-			Measured: levels(ours, arm.Run.Highest), Floor: levels(floor, arm.Run.Highest), Verdict: verdict(true),
-		},
-		{
-			What: "inversions: slots/syncing/downloads", Target: "0",
-			Measured: levels(ours, arm.Run.Inversions), Floor: levels(floor, arm.Run.Inversions), Verdict: verdict(true),
-		},
-		{
-			What: "object writes per image", Target: fmt.Sprintf("<= %d", maxWrites), Measured: fmt.Sprintf("%.2f", per(ours, writes)),
-			Floor: fmt.Sprintf("%.2f", per(floor, writes)), Verdict: verdict(per(ours, writes) <= maxWrites),
-		},
-		{
-			What: "event calls per image", Target: fmt.Sprintf("<= %d", maxEvents), Measured: fmt.Sprintf("%.2f", per(ours, events)),
-			Floor: fmt.Sprintf("%.2f", per(floor, events)), Verdict: verdict(per(ours, events) <= maxEvents),
-		},
-		{
-			What: "reads from the API server per image", Target: "0", Measured: fmt.Sprintf("%.3f", per(ours, reads)),
-			Floor: fmt.Sprintf("%.3f", per(floor, reads)), Verdict: verdict(per(ours, reads) == 0),
-		},
-	}
 }
 
 func judge(good bool, runs []arm.Run) Verdict {
@@ -104,7 +66,7 @@ func judge(good bool, runs []arm.Run) Verdict {
 // growthFigures compare the largest load with a hundred images under as many slots.
 func growthFigures(r *Result) []Figure {
 	i := slices.IndexFunc(r.Runs, func(run arm.Run) bool { return run.Load.Slots == manySlots && run.Load != growthLoad() })
-	few := r.of(arm.Ours, growthLoad())
+	few := r.of(arm.DiskSync, growthLoad())
 	if i < 0 || len(few) == 0 {
 		return nil
 	}
@@ -118,31 +80,28 @@ func growthFigures(r *Result) []Figure {
 		what string
 		of   func(arm.Run) float64
 	}{
-		{"wall time per image", arm.Run.MsPerImage},
+		{"wall time per image", arm.Run.MsPerUnit},
 		{"the program's CPU per image", func(run arm.Run) float64 {
-			return run.PerImage(float64(run.CPU["subject"]) / float64(time.Millisecond))
+			return run.PerUnit(float64(run.CPU["subject"]) / float64(time.Millisecond))
 		}},
 	} {
-		ours, ratio := grown(arm.Ours, f.of)
+		ours, ratio := grown(arm.DiskSync, f.of)
 		floor, floorRatio := grown(arm.Floor, f.of)
 		all = append(all, Figure{
 			Row: fmt.Sprintf("growth, %d -> %d images", fewImages, many.Images), What: f.what, Target: fmt.Sprintf("<= %.2fx", maxGrowth),
 			Measured: ours, Floor: fmt.Sprintf("%s, %.2fx", floor, floorRatio), Ratio: ratio,
-			Verdict: judge(ratio <= maxGrowth, append(few, r.of(arm.Ours, many)...)),
+			Verdict: judge(ratio <= maxGrowth, append(few, r.of(arm.DiskSync, many)...)),
 		})
 	}
 	return all
 }
 
-func settledFigures(r *Result) []Figure {
-	if r.Settled == nil || r.Restart == nil || r.Informers == nil {
-		return nil
-	}
-	row := fmt.Sprintf("settled, %d images", r.settledAt.Images)
+func settledFigures(a Aftermath) []Figure {
+	row := fmt.Sprintf("settled, %d %ss", a.Load.Units(), a.Load.Unit())
 	verdict := func(good bool) Verdict { return judge(good, nil) }
 	memory := func(what string, ours, bare float64) Figure {
 		judged := verdict(ours/bare <= maxMemory)
-		if r.settledAt.Images < manyImages { // the programs themselves would be compared, not what they hold
+		if a.Load.Units() < manyImages { // the programs themselves would be compared, not what they hold
 			judged = Shown
 		}
 		return Figure{
@@ -150,7 +109,7 @@ func settledFigures(r *Result) []Figure {
 			Floor: fmt.Sprintf("%.1f MiB", bare/(1<<20)), Ratio: ours / bare, Verdict: judged,
 		}
 	}
-	s, f, bare := r.Settled, r.Restart, r.Informers
+	s, f, bare := a.Settled, a.Restart, a.Informers
 	return []Figure{
 		{
 			Row: row, What: fmt.Sprintf("writes in %s, without the leader's Lease", s.Lasted), Target: "0", Floor: "0",
@@ -197,28 +156,4 @@ func median(sorted []float64) float64 {
 		return sorted[middle]
 	}
 	return (sorted[middle-1] + sorted[middle]) / 2
-}
-
-func times(runs []arm.Run) string {
-	return fmt.Sprintf("%.2f s, %.1f ms/image", median(values(runs, func(run arm.Run) float64 { return run.Wall.Seconds() })), median(values(runs, arm.Run.MsPerImage)))
-}
-
-// cpu says less about waiting than the wall time does, and more than it on a machine that others use.
-func cpu(runs []arm.Run) string {
-	return fmt.Sprintf("%.1f ms/image", median(values(runs, arm.Run.CPUPerImage)))
-}
-
-// levels are the worst of all rounds; a level that the arm does not use is a dash.
-func levels(runs []arm.Run, of func(arm.Run, int) int) string {
-	texts := make([]string, len(trace.Levels()))
-	for i, level := range trace.Levels() {
-		worst, used := 0, false
-		for _, run := range runs {
-			worst, used = max(worst, of(run, i)), used || run.Trace.Levels[level].Images > 0
-		}
-		if texts[i] = "-"; used {
-			texts[i] = strconv.Itoa(worst)
-		}
-	}
-	return strings.Join(texts, "/")
 }

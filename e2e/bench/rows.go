@@ -7,7 +7,7 @@ import (
 	"github.com/pelotech/open-terrain/e2e/bench/arm"
 )
 
-// Row is a load and the highest ratio to the floor that is allowed under it.
+// Row is a load and the highest ratio to the floor that is allowed under it; 0 means that there is none.
 type Row struct {
 	Name  string   `json:"name"`
 	Load  arm.Load `json:"load"`
@@ -29,10 +29,17 @@ const (
 	fewImages    = 100
 	manySlots    = 64
 	growthRepeat = 5
+	// Of the vm-operator.
+	machinesBound  = 1.3
+	vmsPerImage    = 50
+	vmsPerWrite    = 20  // of an image that all of them use
+	manyClaims     = 500 // on one image; with few, the first and the last write of it are too many already
+	fewestOfImages = 2
 )
 
-// Rows are all rows. Images scales the largest one down; the others stay as they are.
-func Rows(images int) []Row {
+// Rows are all rows. Images scales the largest one of images down, vms those of VirtualMachines (the second one has half as
+// many); the others stay as they are.
+func Rows(images, vms int) []Row {
 	load := func(images, slots int, duration time.Duration) arm.Load {
 		return arm.Load{Images: images, Slots: slots, Writers: writers, Import: duration}
 	}
@@ -41,7 +48,14 @@ func Rows(images int) []Row {
 		{Name: "long", Load: load(20, 4, 7*time.Second), Ratio: slotsBound, Quick: true},
 		{Name: "thousand", Load: load(1000, 16, 0), Ratio: serverBound},
 		{Name: "many", Load: load(images, manySlots, 0), Ratio: serverBound},
+		{Name: "vm", Load: shared(vms, max(fewestOfImages, vms/vmsPerImage)), Ratio: machinesBound},
+		{Name: "claims", Load: arm.Load{VMs: max(1, vms/2), Images: 1, Writers: writers, Delete: true}},
 	}
+}
+
+// shared are so many VirtualMachines, as many on each image.
+func shared(vms, images int) arm.Load {
+	return arm.Load{VMs: max(1, vms/images) * images, Images: images, Writers: writers}
 }
 
 // Growth is the row that the largest is compared with.
@@ -49,6 +63,13 @@ const Growth = "growth"
 
 func growthLoad() arm.Load {
 	return arm.Load{Images: fewImages, Slots: manySlots, Writers: writers}
+}
+
+// settles says after which row the settled operator is looked at: the last one of each operator that leaves its objects.
+func settles(rows []Row, i int) bool {
+	return !rows[i].Load.Delete && !slices.ContainsFunc(rows[i+1:], func(later Row) bool {
+		return !later.Load.Delete && later.Load.Operator() == rows[i].Load.Operator()
+	})
 }
 
 // choose the rows with these names; none means all.

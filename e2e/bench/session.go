@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pelotech/open-terrain/e2e/bench/arm"
@@ -21,10 +22,12 @@ type Options struct {
 	Rounds int
 	// Images of the largest row.
 	Images int
+	// VMs of the row vm; the row claims has half as many.
+	VMs int
 	// Settled is how long the settled operator is watched.
 	Settled time.Duration
-	// Operator is the path of an operator's executable; empty means that the one in the tree is built.
-	Operator string
+	// Operator and VMOperator are paths of the operators' executables; empty means that the one in the tree is built.
+	Operator, VMOperator string
 	// Profiles is a folder for CPU profiles, taken under the same load once more; empty means none.
 	Profiles string
 	// FloorArgs are further flags of the floor.
@@ -41,12 +44,16 @@ type Result struct {
 	Reference string    `json:"reference"`
 	Figures   []Figure  `json:"figures"`
 	Runs      []arm.Run `json:"runs"`
-	// After the largest row.
-	Settled   *arm.Rest  `json:"settled,omitempty"`
-	Restart   *arm.Fresh `json:"restart,omitempty"`
-	Informers *arm.Fresh `json:"informers,omitempty"`
+	// Aftermaths of the last row of each operator.
+	Aftermaths []Aftermath `json:"aftermaths,omitempty"`
+}
 
-	settledAt arm.Load
+// Aftermath is a settled operator, a new process over the settled state, and a process with the same informers alone.
+type Aftermath struct {
+	Load      arm.Load  `json:"load"`
+	Settled   arm.Rest  `json:"settled"`
+	Restart   arm.Fresh `json:"restart"`
+	Informers arm.Fresh `json:"informers"`
 }
 
 // Reference is the issue's: the operator that this one replaces.
@@ -65,18 +72,18 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := choose(Rows(o.Images), o.Rows, o.Quick)
+	rows := choose(Rows(o.Images, o.VMs), o.Rows, o.Quick)
 	growth := slices.Contains(o.Rows, Growth) || (len(o.Rows) == 0 && !o.Quick)
 	if len(rows) == 0 && !growth {
 		return nil, errors.New("there is no such row")
 	}
 	s := &session{Options: o, result: &Result{Time: time.Now(), Machine: describe(root), Reference: Reference}}
-	if s.tools, err = arm.Build(ctx, o.Operator); err != nil {
+	if s.tools, err = arm.Build(ctx, s.operators(rows, growth)); err != nil {
 		return nil, err
 	}
 	s.tools.FloorArgs = o.FloorArgs
 	for i, row := range rows {
-		if err := s.row(ctx, row, i == len(rows)-1); err != nil {
+		if err := s.row(ctx, row, settles(rows, i)); err != nil {
 			return s.result, err
 		}
 	}
@@ -89,16 +96,29 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return s.result, nil
 }
 
-// row runs both arms in each round, in turn first. After the last row the settled operator is looked at.
-func (s *session) row(ctx context.Context, row Row, last bool) error {
+// operators are those that the rows need, with the paths that were given.
+func (s *session) operators(rows []Row, growth bool) map[arm.Name]string {
+	given := map[arm.Name]string{arm.DiskSync: s.Operator, arm.VM: s.VMOperator}
+	needed := map[arm.Name]string{}
+	if growth {
+		needed[arm.DiskSync] = given[arm.DiskSync]
+	}
+	for _, row := range rows {
+		needed[row.Load.Operator()] = given[row.Load.Operator()]
+	}
+	return needed
+}
+
+// row runs both arms in each round, in turn first. After a row that settles, the settled operator is looked at.
+func (s *session) row(ctx context.Context, row Row, settles bool) error {
 	for round := range s.Rounds {
-		arms := []arm.Name{arm.Floor, arm.Ours}
+		arms := []arm.Name{arm.Floor, row.Load.Operator()}
 		if round%2 == 1 {
 			slices.Reverse(arms)
 		}
 		for _, name := range arms {
 			after := s.nothing
-			if last && round == s.Rounds-1 && name == arm.Ours {
+			if settles && round == s.Rounds-1 && name != arm.Floor {
 				after = s.aftermath
 			}
 			if err := s.run(ctx, name, row.Load, after); err != nil {
@@ -118,7 +138,7 @@ func (s *session) run(ctx context.Context, name arm.Name, load arm.Load, after f
 		return err
 	}
 	defer func() { err = errors.Join(err, lab.Close()) }()
-	run, err := lab.Measure(ctx, "image")
+	run, err := lab.Measure(ctx, strings.ToLower(load.Unit()))
 	if err != nil {
 		return err
 	}
@@ -145,9 +165,22 @@ func (s *session) lab(ctx context.Context, name arm.Name, load arm.Load) (*arm.L
 
 func (s *session) add(run arm.Run) {
 	s.result.Runs = append(s.result.Runs, run)
-	fmt.Fprintf(s.Log, "%-19s %s: %.2f s, %.1f ms per image (%.1f ms CPU), %.2f writes and %.2f event calls per image, %d reads; at once %d/%d/%d, inversions %d/%d/%d (slot/syncing/download) %s\n",
-		run.Arm, run.Load, run.Wall.Seconds(), run.MsPerImage(), run.CPUPerImage(), run.PerImage(float64(run.Count.Writes)), run.PerImage(float64(run.Count.Events)), run.Count.Reads,
-		run.Highest(0), run.Highest(1), run.Highest(2), run.Inversions(0), run.Inversions(1), run.Inversions(2), void(run.Void))
+	unit := run.Load.Unit()
+	fmt.Fprintf(s.Log, "%-19s %s: %.2f s, %.1f ms per %s (%.1f ms CPU), %.2f writes and %.2f event calls per %s, %d reads; %s %s\n",
+		run.Arm, run.Load, run.Wall.Seconds(), run.MsPerUnit(), unit, run.CPUPerUnit(), run.PerUnit(float64(run.Count.Writes)), run.PerUnit(float64(run.Count.Events)), unit, run.Count.Reads,
+		particulars(run), void(run.Void))
+}
+
+func particulars(run arm.Run) string {
+	if run.Machines == nil {
+		return fmt.Sprintf("at once %d/%d/%d, inversions %d/%d/%d (slot/syncing/download)",
+			run.Highest(0), run.Highest(1), run.Highest(2), run.Inversions(0), run.Inversions(1), run.Inversions(2))
+	}
+	text := fmt.Sprintf("%d writes of images", run.ImageWrites)
+	if r := run.Release; r != nil {
+		text += fmt.Sprintf("; all deleted in %.2f s with %d writes of images", r.Wall.Seconds(), r.ImageWrites)
+	}
+	return text
 }
 
 func void(reasons []string) string {
@@ -158,29 +191,27 @@ func void(reasons []string) string {
 }
 
 // aftermath looks at the settled operator, and at a new one over the settled state.
-func (s *session) aftermath(ctx context.Context, lab *arm.Lab) error {
-	s.result.settledAt = lab.Load
-	rest, err := lab.Settled(ctx, s.Settled)
-	if err != nil {
+func (s *session) aftermath(ctx context.Context, lab *arm.Lab) (err error) {
+	a := Aftermath{Load: lab.Load}
+	if a.Settled, err = lab.Settled(ctx, s.Settled); err != nil {
 		return err
 	}
-	s.result.Settled = &rest
-	fresh, err := lab.Restart(ctx)
-	if err != nil {
+	if a.Restart, err = lab.Restart(ctx); err != nil {
 		return err
 	}
-	s.result.Restart = &fresh
-	if err := lab.StopSubject(); err != nil {
+	if err = lab.StopSubject(); err != nil {
 		return err
 	}
-	informers, err := lab.Informers(ctx)
-	s.result.Informers = &informers
-	return err
+	if a.Informers, err = lab.Informers(ctx); err != nil {
+		return err
+	}
+	s.result.Aftermaths = append(s.result.Aftermaths, a)
+	return nil
 }
 
 // growth runs the small load several times over, with each arm on a control plane of its own: one time is short.
 func (s *session) growth(ctx context.Context) error {
-	for _, name := range []arm.Name{arm.Floor, arm.Ours} {
+	for _, name := range []arm.Name{arm.Floor, arm.DiskSync} {
 		if err := s.batches(ctx, name); err != nil {
 			return err
 		}

@@ -12,11 +12,14 @@ import (
 	"strings"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watch is the stream of changes of all images, unread: decoding them all would cost more than the floor does.
+// watch is the stream of changes of all objects, unread: decoding them all would cost more than the floor does.
 func (l *Lab) watch(ctx context.Context, from string) (io.ReadCloser, error) {
 	config := rest.CopyConfig(l.cluster.Config)
 	config.UserAgent = "bench"
@@ -28,7 +31,7 @@ func (l *Lab) watch(ctx context.Context, from string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := server.JoinPath("apis", otv1alpha1.SchemeGroupVersion.String(), "vmdiskimages").String()
+	path := server.JoinPath("apis", otv1alpha1.SchemeGroupVersion.String(), l.task.resource()).String()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path+"?watch=1&timeoutSeconds=36000&resourceVersion="+from, nil)
 	if err != nil {
 		return nil, err
@@ -38,52 +41,56 @@ func (l *Lab) watch(ctx context.Context, from string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, errors.Join(fmt.Errorf("watch the images: %s", response.Status), response.Body.Close())
+		return nil, errors.Join(fmt.Errorf("watch the objects: %s", response.Status), response.Body.Close())
 	}
 	return response.Body, nil
 }
 
-// await returns when so many images have Succeeded. The API server drops watchers that are slow for a moment: then the
-// images are listed once, and watched again.
-func (l *Lab) await(ctx context.Context, stream io.ReadCloser, prefix string, images int) error {
-	succeeded := map[string]bool{}
+// await returns when so many objects are done. The API server drops watchers that are slow for a moment: then the objects
+// are listed once, and watched again.
+func (l *Lab) await(ctx context.Context, stream io.ReadCloser, prefix string, objects int) error {
+	finished := map[string]bool{}
 	for {
-		err := read(stream, images, succeeded)
+		err := l.read(stream, objects, finished)
 		stream.Close()
-		if len(succeeded) == images || ctx.Err() != nil || !errors.Is(err, io.EOF) {
+		if len(finished) == objects || ctx.Err() != nil || !errors.Is(err, io.EOF) {
 			return err
 		}
-		var list otv1alpha1.VMDiskImageList
-		if err := l.client.List(ctx, &list); err != nil {
+		list := l.task.list()
+		if err := l.client.List(ctx, list); err != nil {
 			return err
 		}
-		for i := range list.Items {
-			if image := &list.Items[i]; strings.HasPrefix(image.Name, prefix) && image.Status.Phase == otv1alpha1.PhaseSucceeded {
-				succeeded[string(image.UID)] = true
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			if object := item.(client.Object); strings.HasPrefix(object.GetName(), prefix) && l.task.isDone(object) {
+				finished[string(object.GetUID())] = true
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		if stream, err = l.watch(ctx, list.ResourceVersion); err != nil {
+		if stream, err = l.watch(ctx, list.GetResourceVersion()); err != nil {
 			return err
 		}
 	}
 }
 
-// read a stream until it ends or so many different images have Succeeded.
-func read(stream io.Reader, images int, succeeded map[string]bool) error {
-	lines := bufio.NewReaderSize(stream, 1<<20)
-	for len(succeeded) < images {
+// read a stream until it ends or so many different objects are done.
+func (l *Lab) read(stream io.Reader, objects int, finished map[string]bool) error {
+	lines, done := bufio.NewReaderSize(stream, 1<<20), []byte(l.task.done())
+	for len(finished) < objects {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return fmt.Errorf("%d of %d images have Succeeded: %w", len(succeeded), images, err)
+			return fmt.Errorf("%d of %d objects are done: %w", len(finished), objects, err)
 		}
-		if !bytes.Contains(line, []byte(`"phase":"Succeeded"`)) {
+		if !bytes.Contains(line, done) {
 			continue
 		}
 		var change struct{ Object metav1.PartialObjectMetadata }
 		if err := json.Unmarshal(line, &change); err != nil {
 			return err
 		}
-		succeeded[string(change.Object.UID)] = true
+		finished[string(change.Object.UID)] = true
 	}
 	return nil
 }

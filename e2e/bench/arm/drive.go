@@ -7,17 +7,14 @@ import (
 	"os"
 	"time"
 
-	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/bench/procs"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Drive is one load, from the first create to the last Succeeded.
+// Drive is one load, from the first create until the last object is done.
 type Drive struct {
 	Began, Ended time.Time
-	// Created is how long the creation of all images took.
+	// Created is how long the creation of all objects took.
 	Created time.Duration
 	// CPU that each process used meanwhile, by its name; bench is this one, with creators and simulators.
 	CPU map[string]time.Duration
@@ -25,25 +22,28 @@ type Drive struct {
 	base string
 }
 
-// Wall is the time from the first create to the last Succeeded.
+// Wall is the time from the first create until the last object is done.
 func (d Drive) Wall() time.Duration { return d.Ended.Sub(d.Began) }
 
 // timeout of a load: many times what it should take.
-func (l *Lab) timeout(images int) time.Duration {
-	ideal := time.Duration(images/l.Load.Slots+1) * l.Load.Import
-	return 2*time.Minute + 3*ideal + time.Duration(images)*100*time.Millisecond
+func (l *Lab) timeout(objects int) time.Duration {
+	ideal := time.Duration(objects/max(1, l.Load.Slots)+1) * l.Load.Import
+	return 2*time.Minute + 3*ideal + time.Duration(objects)*100*time.Millisecond
 }
 
-// Drive creates images and returns when all of them have Succeeded.
-func (l *Lab) Drive(ctx context.Context, prefix string, images int) (Drive, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.timeout(images), fmt.Errorf("%d images did not succeed in time", images))
+// Drive creates objects and returns when all of them are done.
+func (l *Lab) Drive(ctx context.Context, prefix string, objects int) (Drive, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.timeout(objects), fmt.Errorf("%d objects were not done in time", objects))
 	defer cancel()
-	var list otv1alpha1.VMDiskImageList
-	if err := l.client.List(ctx, &list); err != nil {
+	if err := l.task.prepare(ctx, l, prefix, objects); err != nil {
+		return Drive{}, fmt.Errorf("prepare the load: %w", err)
+	}
+	list := l.task.list()
+	if err := l.client.List(ctx, list); err != nil {
 		return Drive{}, err
 	}
-	d := Drive{base: list.ResourceVersion}
-	succeeded, err := l.watch(ctx, d.base)
+	d := Drive{base: list.GetResourceVersion()}
+	changes, err := l.watch(ctx, d.base)
 	if err != nil {
 		return Drive{}, err
 	}
@@ -51,12 +51,12 @@ func (l *Lab) Drive(ctx context.Context, prefix string, images int) (Drive, erro
 	d.Began = time.Now()
 	var both errgroup.Group
 	both.Go(func() error {
-		err := l.create(ctx, prefix, images)
+		err := l.create(ctx, prefix, objects)
 		d.Created = time.Since(d.Began)
 		return err
 	})
 	both.Go(func() error {
-		err := l.await(ctx, succeeded, prefix, images)
+		err := l.await(ctx, changes, prefix, objects)
 		d.Ended = time.Now()
 		return err
 	})
@@ -88,14 +88,20 @@ func (l *Lab) usage() map[string]time.Duration {
 	}
 }
 
-// create makes the images by several writers.
-func (l *Lab) create(ctx context.Context, prefix string, images int) error {
+func (l *Lab) create(ctx context.Context, prefix string, objects int) error {
+	return l.crowd(ctx, objects, func(ctx context.Context, i int) error {
+		return l.client.Create(ctx, l.task.object(l, prefix, i))
+	})
+}
+
+// crowd does something to each object, by several writers.
+func (l *Lab) crowd(ctx context.Context, objects int, do func(ctx context.Context, i int) error) error {
 	writers, ctx := errgroup.WithContext(ctx)
 	next := make(chan int)
 	for range l.Load.Writers {
 		writers.Go(func() error {
 			for i := range next {
-				if err := l.client.Create(ctx, image(prefix, i)); err != nil {
+				if err := do(ctx, i); err != nil {
 					return err
 				}
 			}
@@ -104,7 +110,7 @@ func (l *Lab) create(ctx context.Context, prefix string, images int) error {
 	}
 	writers.Go(func() error {
 		defer close(next)
-		for i := range images {
+		for i := range objects {
 			select {
 			case next <- i:
 			case <-ctx.Done():
@@ -114,14 +120,4 @@ func (l *Lab) create(ctx context.Context, prefix string, images int) error {
 		return nil
 	})
 	return writers.Wait()
-}
-
-func image(prefix string, i int) *otv1alpha1.VMDiskImage {
-	return &otv1alpha1.VMDiskImage{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(i), Name: fmt.Sprintf("%s-%05d", prefix, i)},
-		Spec: otv1alpha1.VMDiskImageSpec{
-			URL: "https://images.example.com/labs/disk.qcow2", SourceType: otv1alpha1.SourceHTTP,
-			DiskSize: resource.MustParse("24Gi"), SnapshotClass: snapshotClass,
-		},
-	}
 }

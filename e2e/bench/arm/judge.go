@@ -14,12 +14,18 @@ import (
 
 // Run is what one arm did under one load.
 type Run struct {
-	Arm    Name           `json:"arm"`
-	Load   Load           `json:"load"`
-	Wall   time.Duration  `json:"wallNs"`
-	Create time.Duration  `json:"createNs"`
-	Count  audit.Count    `json:"count"`
-	Trace  trace.Findings `json:"trace"`
+	Arm    Name          `json:"arm"`
+	Load   Load          `json:"load"`
+	Wall   time.Duration `json:"wallNs"`
+	Create time.Duration `json:"createNs"`
+	Count  audit.Count   `json:"count"`
+	// ImageWrites are those of the Writes that change images.
+	ImageWrites int            `json:"imageWrites"`
+	Trace       trace.Findings `json:"trace"`
+	// Machines is what the history says of VirtualMachines, where those were asked for.
+	Machines *trace.Machines `json:"machines,omitempty"`
+	// Release is the deletion of all of them, by the operator and where it was asked for.
+	Release *Release `json:"release,omitempty"`
 	// CPU by process.
 	CPU map[string]time.Duration `json:"cpuNs"`
 	// Void says why the run does not count, if it does not.
@@ -28,19 +34,19 @@ type Run struct {
 	Calls []audit.Latency `json:"calls,omitempty"`
 }
 
-// PerImage divides by the number of images.
-func (r Run) PerImage(total float64) float64 { return total / float64(r.Load.Images) }
+// PerUnit divides by the number of images, or of VirtualMachines.
+func (r Run) PerUnit(total float64) float64 { return total / float64(r.Load.Units()) }
 
-// MsPerImage is the wall time per image in milliseconds.
-func (r Run) MsPerImage() float64 { return r.PerImage(r.Wall.Seconds() * 1000) }
+// MsPerUnit is the wall time for one in milliseconds.
+func (r Run) MsPerUnit() float64 { return r.PerUnit(r.Wall.Seconds() * 1000) }
 
-// CPUPerImage of all processes together, in milliseconds.
-func (r Run) CPUPerImage() float64 {
+// CPUPerUnit of all processes together, in milliseconds.
+func (r Run) CPUPerUnit() float64 {
 	var all time.Duration
 	for _, used := range r.CPU {
 		all += used
 	}
-	return r.PerImage(all.Seconds() * 1000)
+	return r.PerUnit(all.Seconds() * 1000)
 }
 
 const (
@@ -51,11 +57,11 @@ const (
 // Measure drives the load and judges it by the audit log and the history in etcd.
 func (l *Lab) Measure(ctx context.Context, prefix string) (Run, error) {
 	run := Run{Arm: l.Name, Load: l.Load}
-	d, err := l.Drive(ctx, prefix, l.Load.Images)
+	d, err := l.Drive(ctx, prefix, l.Load.Units())
 	if err != nil {
 		return run, err
 	}
-	// Slots are given up and events sent after the last Succeeded: they belong to the load, too.
+	// Slots are given up and events sent after the last object is done: they belong to the load, too.
 	if err := l.Quiet(ctx, 2*time.Second, drainTimeout); err != nil {
 		return run, err
 	}
@@ -65,33 +71,38 @@ func (l *Lab) Measure(ctx context.Context, prefix string) (Run, error) {
 		return run, err
 	}
 	run.Count = l.since(d.Began).Count(entries)
+	run.ImageWrites = l.since(d.Began).Of("vmdiskimages").Count(entries).Writes
 	run.Calls = audit.Latencies(entries, d.Began, d.Ended)
 	run.Calls = run.Calls[:min(len(run.Calls), topCalls)]
-	if run.Trace, err = l.history(ctx, d.base); err != nil {
+	events, err := l.history(ctx, d.base)
+	if err != nil {
 		return run, err
 	}
-	run.Void = run.Trace.Violations(l.Load.Images, l.Load.Slots, l.Name.bounded()...)
-	return run, nil
+	l.task.judge(&run, events)
+	if l.Load.Delete && l.Name != Floor {
+		run.Release, err = l.release(ctx, prefix)
+	}
+	return run, err
 }
 
 // history reads from etcd what has happened since a revision.
-func (l *Lab) history(ctx context.Context, base string) (trace.Findings, error) {
+func (l *Lab) history(ctx context.Context, base string) ([]history.Event, error) {
 	after, err := strconv.ParseInt(base, 10, 64)
 	if err != nil {
-		return trace.Findings{}, fmt.Errorf("read the resourceVersion: %w", err)
+		return nil, fmt.Errorf("read the resourceVersion: %w", err)
 	}
 	recorder, err := history.Start(ctx, history.Options{
 		Endpoint: l.cluster.EtcdURL, Scheme: harness.NewScheme(), After: after,
-		Ignore: []string{"events", "persistentvolumeclaims", "volumesnapshots", "volumesnapshotcontents"},
+		Ignore: l.task.ignored(),
 	})
 	if err != nil {
-		return trace.Findings{}, err
+		return nil, err
 	}
 	if _, err := recorder.Sync(ctx); err != nil {
-		return trace.Findings{}, err
+		return nil, err
 	}
-	found := trace.Judge(recorder.All())
-	return found, recorder.Stop()
+	events := recorder.All()
+	return events, recorder.Stop()
 }
 
 // Highest and Inversions are those of the i-th level, see trace.Levels.
@@ -99,12 +110,3 @@ func (r Run) Highest(i int) int { return r.Trace.Levels[trace.Levels()[i]].Highe
 
 // Inversions of the i-th level.
 func (r Run) Inversions(i int) int { return r.Trace.Levels[trace.Levels()[i]].Inversions }
-
-// bounded are the levels that the limit holds for. The floor has no slots, and saves the write that ends phase Syncing
-// when the download is complete: only its downloads can be judged.
-func (n Name) bounded() []trace.Level {
-	if n == Floor {
-		return []trace.Level{trace.Download}
-	}
-	return trace.Levels()
-}

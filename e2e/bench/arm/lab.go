@@ -1,5 +1,5 @@
 // Package arm runs one arm of the bench: a fresh control plane, the instant simulators, a program that brings images to
-// Succeeded (the operator, or the floor), a crowd that creates images, and the measurements.
+// Succeeded or VirtualMachines to Ready (the operator, or the floor), a crowd that creates them, and the measurements.
 package arm
 
 import (
@@ -10,45 +10,21 @@ import (
 	"path/filepath"
 	"time"
 
-	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/pelotech/open-terrain/e2e/bench/audit"
-	"github.com/pelotech/open-terrain/e2e/chart"
 	"github.com/pelotech/open-terrain/e2e/harness"
-	"github.com/pelotech/open-terrain/e2e/sim/cdi"
-	"github.com/pelotech/open-terrain/e2e/sim/snapshotter"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Name of an arm, which is also the user agent that its requests are counted by.
-type Name string
-
-// The arms.
-const (
-	Floor Name = "floor"
-	Ours  Name = "disk-sync-operator"
-)
-
-// Load is what is asked of an arm.
-type Load struct {
-	Images  int           `json:"images"`
-	Slots   int           `json:"slots"`
-	Writers int           `json:"writers"`
-	Import  time.Duration `json:"importNs"`
-}
-
-func (l Load) String() string {
-	return fmt.Sprintf("(%d images, %d slots, %s)", l.Images, l.Slots, l.Import)
-}
-
 // Lab is one arm with everything around it.
 type Lab struct {
 	Name Name
 	Load Load
-	// Tools has the executables; Namespaces that images are spread over are bench-0 and so on.
+	// Tools has the executables.
 	Tools Tools
 
+	task    task
 	cluster *harness.Cluster
 	client  client.Client
 	subject *subject
@@ -59,22 +35,22 @@ type Lab struct {
 }
 
 const (
-	namespaces    = 4
-	snapshotClass = "bench"
+	// namespaces that objects are spread over are bench-0 and so on.
+	namespaces = 4
 	// simulatorWorkers are more than the default, so that the simulators are not what is measured.
 	simulatorWorkers = 16
 	// maxAuditMegabytes keeps the API server from starting another file.
 	maxAuditMegabytes = "100000"
 )
 
-// Start brings up a lab and sees one image through it, so that nothing is done for the first time in the measurement.
+// Start brings up a lab and sees one object through it, so that nothing is done for the first time in the measurement.
 func Start(ctx context.Context, name Name, load Load, tools Tools) (*Lab, error) {
 	dir, err := os.MkdirTemp(scratch(), "open-terrain-bench-")
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	l := &Lab{Name: name, Load: load, Tools: tools, dir: dir, stop: stop}
+	l := &Lab{Name: name, Load: load, Tools: tools, task: load.task(), dir: dir, stop: stop}
 	if err := l.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the lab for %s: %w", name, err), l.Close())
 	}
@@ -84,7 +60,7 @@ func Start(ctx context.Context, name Name, load Load, tools Tools) (*Lab, error)
 func (l *Lab) start(ctx context.Context) error {
 	var err error
 	if l.cluster, err = harness.Start(ctx, harness.Options{
-		Dir: l.dir, Audit: true,
+		Dir: l.dir, Audit: true, KubeVirt: l.Load.VMs > 0,
 		// No garbage collector: nothing is deleted, and its watches would only blur the difference between the arms.
 		Controllers: []string{},
 		// The history is read when the run is over.
@@ -95,13 +71,10 @@ func (l *Lab) start(ctx context.Context) error {
 	if l.client, err = l.cluster.Client("bench"); err != nil {
 		return err
 	}
-	if err := chart.Install(ctx, l.client, chart.WithoutOperator, fmt.Sprintf(`policy={"concurrency":%d}`, l.Load.Slots)); err != nil {
-		return err
-	}
 	if err := l.furnish(ctx); err != nil {
 		return err
 	}
-	if err := l.simulate(ctx); err != nil {
+	if err := l.task.simulate(ctx, l); err != nil {
 		return err
 	}
 	if l.log, err = os.Create(filepath.Join(l.dir, "logs", string(l.Name)+".log")); err != nil {
@@ -116,30 +89,14 @@ func (l *Lab) start(ctx context.Context) error {
 	return l.Quiet(ctx, time.Second, time.Minute)
 }
 
-// furnish makes what images need to live: namespaces and a class for snapshots.
+// furnish makes the namespaces, and what the load needs to live.
 func (l *Lab) furnish(ctx context.Context) error {
 	for i := range namespaces {
 		if err := l.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace(i)}}); err != nil {
 			return err
 		}
 	}
-	return l.client.Create(ctx, &snapshotv1.VolumeSnapshotClass{
-		ObjectMeta: metav1.ObjectMeta{Name: snapshotClass}, Driver: "bench.example.com", DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
-	})
-}
-
-func (l *Lab) simulate(ctx context.Context) error {
-	importer, err := cdi.Start(ctx, l.cluster.Config, cdi.Options{Workers: simulatorWorkers, Instant: &cdi.Instant{Duration: l.Load.Import}})
-	if err != nil {
-		return err
-	}
-	l.done = append(l.done, importer.Wait)
-	shots, err := snapshotter.Start(ctx, l.cluster.Config, snapshotter.Options{Workers: simulatorWorkers, Instant: true})
-	if err != nil {
-		return err
-	}
-	l.done = append(l.done, shots.Wait)
-	return nil
+	return l.task.furnish(ctx, l)
 }
 
 // Close ends everything and removes the files.
@@ -183,5 +140,5 @@ func namespace(i int) string { return fmt.Sprintf("bench-%d", i%namespaces) }
 
 // since are the arm's requests after a time.
 func (l *Lab) since(from time.Time) audit.Window {
-	return audit.Window{Agent: string(l.Name), From: from, LeaderLease: string(Ours)}
+	return audit.Window{Agent: string(l.Name), From: from, LeaderLease: string(l.Load.Operator())}
 }

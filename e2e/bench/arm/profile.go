@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Profile drives the load once more, by its own images, and writes CPU profiles of the program (the operator only) and
+// Profile drives the load once more, by objects of its own, and writes CPU profiles of the program (the operator only) and
 // of the API server into a folder. It is apart from Measure, because a profile costs time.
 func (l *Lab) Profile(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -30,7 +30,7 @@ func (l *Lab) Profile(ctx context.Context, dir string) error {
 	}
 	var all errgroup.Group
 	all.Go(func() error {
-		_, err := l.Drive(ctx, "profiled", l.Load.Images)
+		_, err := l.Drive(ctx, "profiled", l.Load.Units())
 		return err
 	})
 	name := func(program string) string { return filepath.Join(dir, fmt.Sprintf("%s-%s.pprof", l.Name, program)) }

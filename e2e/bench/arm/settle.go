@@ -128,7 +128,7 @@ func (s *subject) rest(ctx context.Context) (time.Duration, error) {
 
 // scavenge is how long Go may take to give memory back to the system.
 func (l *Lab) scavenge() time.Duration {
-	return min(20*time.Second, time.Second+time.Duration(l.Load.Images)*2*time.Millisecond)
+	return min(20*time.Second, time.Second+time.Duration(l.Load.Units())*2*time.Millisecond)
 }
 
 // memory collects the garbage twice (what has a finalizer goes the second time) and waits for what goes back to the system.

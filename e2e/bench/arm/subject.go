@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/pelotech/open-terrain/e2e/bench/procs"
@@ -32,8 +31,9 @@ func (l *Lab) StartSubject(ctx context.Context) error {
 	var err error
 	began := time.Now()
 	if l.Name == Floor {
-		args := append([]string{"--kubeconfig=" + l.cluster.Kubeconfig, "--limit=" + strconv.Itoa(l.Load.Slots)}, l.Tools.FloorArgs...)
-		process, startErr := harness.StartProcess(ctx, harness.Command{Path: l.Tools.Floor, Args: args, Log: l.log})
+		path, args := l.task.floor(l)
+		args = append(args, "--kubeconfig="+l.cluster.Kubeconfig)
+		process, startErr := harness.StartProcess(ctx, harness.Command{Path: path, Args: args, Log: l.log})
 		l.subject, err = &subject{process: process, began: began}, startErr
 	} else {
 		l.subject, err = l.startOperator(ctx)
@@ -51,8 +51,9 @@ func (l *Lab) startOperator(ctx context.Context) (*subject, error) {
 	}
 	began := time.Now()
 	operator, err := harness.StartOperator(ctx, harness.OperatorOptions{
-		Name: string(Ours), Path: l.Tools.Operator, Kubeconfig: l.cluster.Kubeconfig, Log: l.log,
-		Args: []string{"--pprof-bind-address=" + profiles},
+		Name: string(l.Name), Path: l.Tools.Operators[l.Name], Kubeconfig: l.cluster.Kubeconfig, Log: l.log,
+		Namespace: l.Load.chart().Namespace,
+		Args:      []string{"--pprof-bind-address=" + profiles},
 	})
 	if err != nil {
 		return nil, err
@@ -78,7 +79,8 @@ func (l *Lab) startInformers(ctx context.Context) (*subject, error) {
 	}
 	s := &subject{metrics: "http://" + address, profiles: "http://" + address, began: time.Now()}
 	s.process, err = harness.StartProcess(ctx, harness.Command{
-		Path: l.Tools.Informers, Args: []string{"--kubeconfig=" + l.cluster.Kubeconfig, "--address=" + address}, Log: l.log,
+		Path: l.Tools.Informers, Log: l.log,
+		Args: []string{"--kubeconfig=" + l.cluster.Kubeconfig, "--address=" + address, "--of=" + string(l.Load.Operator())},
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package arm
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,26 +13,33 @@ import (
 
 // Tools are the paths of the built executables.
 type Tools struct {
-	Operator, Floor, Informers string
+	Operators map[Name]string
+	// Floor is the disk-sync-operator's, VMFloor the vm-operator's.
+	Floor, VMFloor, Informers string
 	// FloorArgs are further flags for the floor.
 	FloorArgs []string
 }
 
-// Build builds the operator (unless one is given), the floor and the informers.
-func Build(ctx context.Context, operator string) (Tools, error) {
-	tools := Tools{Operator: operator}
-	var err error
-	if operator == "" {
-		if tools.Operator, err = harness.BuildOperator(ctx, string(Ours)); err != nil {
-			return Tools{}, err
+// Build builds the operators (unless their path is given), the floors and the informers.
+func Build(ctx context.Context, operators map[Name]string) (Tools, error) {
+	tools := Tools{Operators: maps.Clone(operators)}
+	var dir string
+	for name, path := range operators {
+		if path == "" {
+			built, err := harness.BuildOperator(ctx, string(name))
+			if err != nil {
+				return Tools{}, err
+			}
+			tools.Operators[name], path = built, built
 		}
+		dir = filepath.Dir(path)
 	}
 	root, err := harness.Root()
 	if err != nil {
 		return Tools{}, err
 	}
-	for name, path := range map[string]*string{"floor": &tools.Floor, "informers": &tools.Informers} {
-		*path = filepath.Join(filepath.Dir(tools.Operator), "bench-"+name)
+	for name, path := range map[string]*string{"floor": &tools.Floor, "vmfloor": &tools.VMFloor, "informers": &tools.Informers} {
+		*path = filepath.Join(dir, "bench-"+name)
 		build := exec.CommandContext(ctx, "go", "build", "-o", *path, "./bench/"+name)
 		build.Dir, build.Stderr = filepath.Join(root, "e2e"), os.Stderr
 		build.Env = append(os.Environ(), "GOWORK=off")

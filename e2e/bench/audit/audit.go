@@ -94,6 +94,8 @@ type Window struct {
 	Agent string
 	From  time.Time
 	To    time.Time
+	// Resource is the one that counts, with its subresources; all when it is empty.
+	Resource string
 	// LeaderLease is the name of the Lease of the leader election, whose requests and events are counted apart.
 	LeaderLease string
 }
@@ -112,9 +114,16 @@ type Count struct {
 	Leader int `json:"leaderLease"`
 }
 
+// Of is the window for one resource only.
+func (w Window) Of(resource string) Window {
+	w.Resource = resource
+	return w
+}
+
 // Matches says whether the window contains the request.
 func (w Window) Matches(e Entry) bool {
-	return strings.HasPrefix(e.Agent, w.Agent) && !e.Began.Before(w.From) && (w.To.IsZero() || e.Began.Before(w.To))
+	resource, _, _ := strings.Cut(e.Resource, "/")
+	return strings.HasPrefix(e.Agent, w.Agent) && (w.Resource == "" || w.Resource == resource) && !e.Began.Before(w.From) && (w.To.IsZero() || e.Began.Before(w.To))
 }
 
 // Count the requests of a window.

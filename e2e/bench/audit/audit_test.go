@@ -47,7 +47,10 @@ func TestCount(t *testing.T) {
 			window: Window{Agent: us, From: noon, To: noon.Add(time.Minute), LeaderLease: us},
 			want:   Count{Writes: 3, Failed: 1, Events: 1, Reads: 1, Leader: 2},
 		},
-		"an open end":   {window: Window{Agent: us, From: noon.Add(2 * time.Second), LeaderLease: us}, want: Count{Writes: 1}},
+		"an open end": {window: Window{Agent: us, From: noon.Add(2 * time.Second), LeaderLease: us}, want: Count{Writes: 1}},
+		"one resource, with its subresources": {
+			window: Window{Agent: us, From: noon, To: noon.Add(time.Minute), LeaderLease: us}.Of("vmdiskimages"), want: Count{Writes: 1},
+		},
 		"another agent": {window: Window{Agent: "floor", LeaderLease: us}, want: Count{Writes: 1}},
 		"the slots' Leases are not the leader's": {
 			window: Window{Agent: us, From: noon, To: noon.Add(time.Minute), LeaderLease: "another"}, want: Count{Writes: 4, Failed: 1, Events: 2, Reads: 1},

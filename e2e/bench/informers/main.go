@@ -1,9 +1,9 @@
-// Command informers holds the disk-sync-operator's informers, and does nothing with them: what the operator's memory is
-// measured against.
+// Command informers holds an operator's informers, and does nothing with them: what the operator's memory is measured
+// against.
 //
-// The options are a faithful copy of disk-sync-operator/internal/controller/cache.go and of the index in watches.go
-// (same kinds, selectors, transforms, namespaces), because another module cannot import an internal package. A change
-// there belongs here, too.
+// The options are a faithful copy of those in <operator>/internal/controller/cache.go and of its indexes (same kinds,
+// selectors, transforms, namespaces), because another module cannot import an internal package. A change there belongs
+// here, too.
 package main
 
 import (
@@ -17,8 +17,6 @@ import (
 	"runtime"
 	"syscall"
 
-	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,11 +24,11 @@ import (
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "of the cluster")
-	namespace := flag.String("namespace", "sync-operator", "the operator's")
+	of := flag.String("of", diskSync.operator, "the operator whose informers these are: disk-sync-operator or vm-operator")
 	address := flag.String("address", "127.0.0.1:0", "of /synced, /metrics and /debug/pprof")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *kubeconfig, *namespace, *address)
+	err := run(ctx, *kubeconfig, *of, *address)
 	ended := ctx.Err() != nil
 	stop()
 	if err != nil && !ended {
@@ -39,13 +37,31 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kubeconfig, namespace, address string) error {
+// set is what an operator holds.
+type set struct {
+	operator string
+	options  func() (cache.Options, error)
+	kinds    []client.Object
+	indexes  []index
+}
+
+type index struct {
+	kind  client.Object
+	field string
+	value client.IndexerFunc
+}
+
+func run(ctx context.Context, kubeconfig, operator, address string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
 	}
 	config.QPS, config.UserAgent = -1, "informers"
-	options, err := cacheOptions(namespace)
+	held := diskSync
+	if operator == vm.operator {
+		held = vm
+	}
+	options, err := held.options()
 	if err != nil {
 		return err
 	}
@@ -53,21 +69,18 @@ func run(ctx context.Context, kubeconfig, namespace, address string) error {
 	if err != nil {
 		return err
 	}
-	if err := informers.IndexField(ctx, &corev1.PersistentVolumeClaim{}, "metadata.uid", func(o client.Object) []string {
-		return []string{string(o.GetUID())}
-	}); err != nil {
-		return err
+	for _, i := range held.indexes {
+		if err := informers.IndexField(ctx, i.kind, i.field, i.value); err != nil {
+			return err
+		}
 	}
 	failed := make(chan error, 2)
 	go func() { failed <- informers.Start(ctx) }()
 	go func() { failed <- serve(address) }()
-	for object := range options.ByObject {
+	for _, object := range held.kinds {
 		if _, err := informers.GetInformer(ctx, object); err != nil {
 			return err
 		}
-	}
-	if _, err := informers.GetInformer(ctx, &otv1alpha1.VMDiskImage{}); err != nil {
-		return err
 	}
 	informers.WaitForCacheSync(ctx)
 	http.HandleFunc("/synced", func(http.ResponseWriter, *http.Request) {})

@@ -171,22 +171,25 @@ func inversions(order []int, n int) int {
 // Violations says what in the findings makes a run void: an image that is missing, more at once than the limit on a
 // bounded level, or an order that is not that of creation. A level without any image was not used by this arm.
 func (f Findings) Violations(images, limit int, bounded ...Level) []string {
-	var found []string
-	add := func(bad bool, text string, args ...any) {
-		if bad {
-			found = append(found, fmt.Sprintf(text, args...))
-		}
-	}
-	add(f.Created != images, "%d images were created, not %d", f.Created, images)
-	add(f.Succeeded != images, "%d images have Succeeded, not %d", f.Succeeded, images)
+	var c complaints
+	c.add(f.Created != images, "%d images were created, not %d", f.Created, images)
+	c.add(f.Succeeded != images, "%d images have Succeeded, not %d", f.Succeeded, images)
 	for _, level := range Levels() {
 		l, isBounded := f.Levels[level], slices.Contains(bounded, level)
 		if l.Images == 0 && !isBounded {
 			continue
 		}
-		add(l.Images != images, "%s: %d images were let in, not %d", level, l.Images, images)
-		add(l.Inversions > 0, "%s: %d inversions", level, l.Inversions)
-		add(isBounded && l.Highest > limit, "%s: %d at once under a limit of %d", level, l.Highest, limit)
+		c.add(l.Images != images, "%s: %d images were let in, not %d", level, l.Images, images)
+		c.add(l.Inversions > 0, "%s: %d inversions", level, l.Inversions)
+		c.add(isBounded && l.Highest > limit, "%s: %d at once under a limit of %d", level, l.Highest, limit)
 	}
-	return found
+	return c
+}
+
+type complaints []string
+
+func (c *complaints) add(bad bool, text string, args ...any) {
+	if bad {
+		*c = append(*c, fmt.Sprintf(text, args...))
+	}
 }

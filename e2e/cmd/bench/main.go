@@ -1,4 +1,4 @@
-// Command bench measures the disk-sync-operator against a floor and prints a table; see package bench. The exit code is
+// Command bench measures the operators, each against a floor, and prints a table; see package bench. The exit code is
 // 1 when a row is void or the bench failed, 2 when a target was missed, 0 when all were reached.
 package main
 
@@ -25,14 +25,16 @@ const quickSettled = 10 * time.Second
 func main() {
 	var rows string
 	o := bench.Options{Log: os.Stdout}
-	flag.StringVar(&rows, "rows", "", "rows to run, separated by commas: short, long, thousand, many, growth; empty for all. What is measured of a settled operator follows the last of them")
+	flag.StringVar(&rows, "rows", "", "rows to run, separated by commas: short, long, thousand, many, growth (disk-sync-operator), vm, claims (vm-operator); empty for all. What is measured of a settled operator follows its last row, but not claims")
 	flag.IntVar(&o.Rounds, "rounds", 1, "how often each row is run with each arm")
 	flag.BoolVar(&o.Quick, "quick", false, "only the rows short and long, and 10s for --settled: about two and a half minutes")
 	flag.IntVar(&o.Images, "images", 10000, "images of the row many")
+	flag.IntVar(&o.VMs, "vms", 1000, "VirtualMachines of the row vm, on 20 images (50 on each); the row claims has half as many, on one")
 	flag.DurationVar(&o.Settled, "settled", time.Minute, "how long the settled operator is watched")
-	flag.StringVar(&o.Operator, "operator", "", "an operator's executable; built from the tree when empty")
+	flag.StringVar(&o.Operator, "operator", "", "the disk-sync-operator's executable; built from the tree when empty")
+	flag.StringVar(&o.VMOperator, "vm-operator", "", "the vm-operator's executable; built from the tree when empty")
 	flag.StringVar(&o.Profiles, "profiles", "", "folder for CPU profiles of the operator and the API server, taken under each row's load once more")
-	merge := flag.Bool("floor-merge-patch", false, "have the floor write statuses by merge patch, not by server-side apply as the operator does")
+	merge := flag.Bool("floor-merge-patch", false, "have the floor of images write statuses by merge patch, not by server-side apply as the operator does")
 	flag.Parse()
 	if given := false; o.Quick {
 		flag.Visit(func(f *flag.Flag) { given = given || f.Name == "settled" })

@@ -15,8 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cacheOptions are the operator's CacheOptions.
-func cacheOptions(namespace string) (cache.Options, error) {
+var diskSync = set{
+	operator: "disk-sync-operator", options: diskSyncOptions,
+	kinds: []client.Object{
+		&otv1alpha1.VMDiskImage{}, &cdiv1.DataVolume{}, &snapshotv1.VolumeSnapshot{}, &corev1.PersistentVolumeClaim{},
+		&snapshotv1.VolumeSnapshotContent{}, &corev1.Pod{}, &coordinationv1.Lease{}, &corev1.ConfigMap{},
+	},
+	indexes: []index{{&corev1.PersistentVolumeClaim{}, "metadata.uid", func(o client.Object) []string { return []string{string(o.GetUID())} }}},
+}
+
+// diskSyncOptions are the disk-sync-operator's CacheOptions, with its default namespace.
+func diskSyncOptions() (cache.Options, error) {
 	scheme := apiruntime.NewScheme()
 	for _, add := range []func(*apiruntime.Scheme) error{clientgoscheme.AddToScheme, otv1alpha1.AddToScheme, cdiv1.AddToScheme, snapshotv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -29,7 +38,7 @@ func cacheOptions(namespace string) (cache.Options, error) {
 	}
 	children := cache.ByObject{Label: labels.NewSelector().Add(*ours)}
 	own := func(byObject cache.ByObject) cache.ByObject {
-		byObject.Namespaces = map[string]cache.Config{namespace: {}}
+		byObject.Namespaces = map[string]cache.Config{"sync-operator": {}}
 		return byObject
 	}
 	return cache.Options{
