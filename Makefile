@@ -46,7 +46,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
 fault: ## Every fault at every write of every story: hours (OT_PLANS=N: N of each story; TEST_ARGS=... for go test)
 	scripts/fault.sh
 
-bench: ## Measure against the floor: a table, and e2e/bench/results.json (BENCH_ARGS=... for single rows)
+bench: ## Measure each operator against its floor: a table, and e2e/bench/results.json (BENCH_ARGS=... for single rows)
 	scripts/with-assets.sh e2e go run ./cmd/bench $(BENCH_ARGS)
 
 demo: ## A dozen images through the queue, and machines that wait for theirs, live (KEEP=1 leaves it running)
