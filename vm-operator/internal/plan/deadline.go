@@ -26,7 +26,7 @@ func judge(s Snapshot, set Settings, d *Decision, now time.Time) {
 	if !r.Ready && r.Blocking.Weight == Troubled {
 		r.TroubledSince = s.VM.Status.TroubledSince
 		if r.TroubledSince == nil {
-			r.TroubledSince = &metav1.Time{Time: now}
+			r.TroubledSince = wholeSecond(now)
 		}
 		last = r.TroubledSince.Add(set.TroubleDebounce)
 	}
@@ -54,7 +54,15 @@ func deadline(s Snapshot, r Report, now time.Time) *metav1.Time {
 	case st.Deadline != nil && st.ObservedGeneration == s.VM.Generation && !becameReady(s.VM, r.Image):
 		return st.Deadline
 	}
-	return &metav1.Time{Time: now.Add(s.VM.Timeout())}
+	return wholeSecond(now.Add(s.VM.Timeout()))
+}
+
+// wholeSecond is the next one: status holds whole seconds, and a time that is cut there comes up to a second too early.
+func wholeSecond(t time.Time) *metav1.Time {
+	if cut := t.Truncate(time.Second); !cut.Equal(t) {
+		t = cut.Add(time.Second)
+	}
+	return &metav1.Time{Time: t}
 }
 
 func becameReady(vm *v1alpha1.VirtualMachine, image Verdict) bool {

@@ -316,3 +316,23 @@ func TestDeletion(t *testing.T) {
 	w.disk.Finalizers = nil
 	assert.Empty(t, plan.Next(w.snapshot(), settings, w.now).Actions)
 }
+
+// Status holds whole seconds: a trouble that is noticed in the middle of one lasts no less for it.
+func TestNothingComesTooEarly(t *testing.T) {
+	w := newWorld(t.Fatalf)
+	for _, step := range steps(imageIsReady, diskIsThere, []func(*world){(*world).starts}) {
+		step(w)
+		w.settle()
+	}
+	noticed := epoch.Add(10*time.Second + 900*time.Millisecond)
+	w.now = noticed
+	w.unschedulable()
+	w.settle()
+	w.now = noticed.Add(settings.TroubleDebounce - time.Millisecond)
+	w.settle()
+	assert.Equal(t, v1alpha1.VirtualMachineProvisioning, w.vm.Status.Phase)
+	assert.Less(t, w.wakeAt.Sub(w.now), 2*time.Second)
+	w.sleeps()
+	w.settle()
+	assert.Equal(t, v1alpha1.VirtualMachineFailed, w.vm.Status.Phase)
+}
