@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// diskLostWhileStopped loses the DataVolume, and then the claim alone, which CDI would make again with nothing in it.
+// diskLostWhileStopped loses the DataVolume, and gets another one.
 func diskLostWhileStopped(t *testing.T, w *world) {
 	namespace := w.namespace(t)
 	vm := w.create(t, machine(namespace, "web", w.synced(t, namespace, "golden"), strategy(v1alpha1.RunHalted)))
@@ -24,8 +24,9 @@ func diskLostWhileStopped(t *testing.T, w *world) {
 	w.await(t, vm, "given another disk", func(vm *v1alpha1.VirtualMachine) bool {
 		return vm.Status.Phase == v1alpha1.VirtualMachineReady && vm.Status.Disk.UID != first.UID && vm.Status.Disk.UID != ""
 	})
-	assert.NotNil(t, vm.Status.Disk.LostAt)
+	require.NotNil(t, vm.Status.Disk.LostAt)
 	assert.Equal(t, vm.Status.Disk.UID, w.diskOf(t, vm).UID)
+	w.told(t, vm, map[string]int{"Ready": 2, "NotReady": 1, "DiskDeleted": 1, "DiskLost": 1})
 	w.change(t, vm, strategy(v1alpha1.RunAlways))
 	w.runs(t, vm)
 }
