@@ -37,7 +37,7 @@ func (p *Play) awaitConsumer(ctx context.Context) error {
 
 func (p *Play) needsConsumer(ctx context.Context) (bool, error) {
 	name := p.claim.Spec.StorageClassName
-	if _, at := p.DV.Annotations[immediate]; at || name == nil || p.claim.Status.Phase == corev1.ClaimBound {
+	if _, at := p.DV.Annotations[immediate]; at || p.Instant || name == nil || p.claim.Status.Phase == corev1.ClaimBound {
 		return false, nil
 	}
 	class := &storagev1.StorageClass{}
