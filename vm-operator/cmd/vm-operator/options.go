@@ -39,7 +39,7 @@ func (o *options) bindFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of Go's profiles, without authentication: loopback only; 0 switches them off")
 	flags.DurationVar(&o.claimInterval, "claim-interval", time.Second, "least time between two writes of the references on an image; up to eight times that while virtual machines keep coming or going")
 	flags.DurationVar(&o.troubleDebounce, "trouble-debounce", time.Minute, "how long KubeVirt must show a trouble that usually passes, before the virtual machine is Failed")
-	flags.IntVar(&o.workers, "workers", 8, "how many virtual machines are followed at a time")
+	flags.IntVar(&o.workers, "workers", 24, "how many virtual machines are followed at a time")
 }
 
 // validate says what to change.
