@@ -47,6 +47,7 @@ func TestStories(t *testing.T) {
 		tell story
 	}{
 		{"a virtual machine that waits says what its image's place in the queue is", waitsInTheQueue},
+		{"KubeVirt's API may be away for a while", virtAPIAway},
 		{"a crowd that comes and goes costs the image few writes", crowd},
 		{"an operator that is killed counts right when it is back", killed},
 		{"a settled system writes nothing but the leaders' Leases", settled},
@@ -95,6 +96,5 @@ func simulated() map[string]story {
 		"states that change all the time do not show in the phase":          flapping,
 		"a guest that never runs fails when its time is over":               neverRuns,
 		"addresses are those that the guest agent reports":                  addresses,
-		"KubeVirt's API may be away for a while":                            virtAPIAway,
 	}
 }
