@@ -113,7 +113,7 @@ func (c *Claims) facts(ctx context.Context, image *v1alpha1.VMDiskImage, vms []v
 	for i := range vms {
 		vm := &vms[i]
 		if _, known := labels[vm.Namespace]; !known && vm.Namespace != image.Namespace {
-			of, err := namespaceLabels(ctx, c.cache, vm.Namespace)
+			of, _, err := namespaceLabels(ctx, c.cache, vm.Namespace)
 			if err != nil {
 				return plan.Facts{}, err
 			}

@@ -8,7 +8,6 @@ import (
 	"github.com/pelotech/open-terrain/vm-operator/internal/plan"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,18 +50,22 @@ func (r *VirtualMachines) observeImage(ctx context.Context, from client.Reader, 
 		return err
 	}
 	s.Image, s.Counted = image, r.claims.counts(image, s.VM)
-	if key.Namespace != s.VM.Namespace {
-		s.NamespaceLabels, err = namespaceLabels(ctx, from, s.VM.Namespace)
+	if key.Namespace == s.VM.Namespace {
+		return nil
 	}
+	labels, found, err := namespaceLabels(ctx, from, s.VM.Namespace)
+	if err == nil && !found { // one that is new may come to the cache after what is in it
+		labels, _, err = namespaceLabels(ctx, r.live, s.VM.Namespace)
+	}
+	s.NamespaceLabels = labels
 	return err
 }
 
 // namespaceLabels are those of a namespace; none when it is not there.
-func namespaceLabels(ctx context.Context, from client.Reader, name string) (map[string]string, error) {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	_, err := read(ctx, from, types.NamespacedName{Name: name}, namespace)
-	return namespace.Labels, err
+func namespaceLabels(ctx context.Context, from client.Reader, name string) (labels map[string]string, found bool, err error) {
+	namespace := namespaceMetadata()
+	found, err = read(ctx, from, types.NamespacedName{Name: name}, namespace)
+	return namespace.Labels, found, err
 }
 
 func observeDisk(ctx context.Context, from client.Reader, s *plan.Snapshot) error {
