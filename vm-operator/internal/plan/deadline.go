@@ -9,14 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// quietTime is how long a new VM may wait to be counted by an image that is ready, without a status that says so. It takes
-	// some milliseconds, or seconds where many come together, and the write would be one more for each.
-	quietTime = 10 * time.Second
-	// LookAgain is when to look again for what sends no event: a Secret with a password, a name that somebody else has, the end
-	// of a quota or of another refusal.
-	LookAgain = 30 * time.Second
-)
+// LookAgain is when to look again for what sends no event: a Secret with a password, a name that somebody else has, the end of
+// a quota or of another refusal.
+const LookAgain = 30 * time.Second
 
 // judge says whether the VM is Failed, and when that may change without an event.
 func judge(s Snapshot, set Settings, d *Decision, now time.Time) {
@@ -75,14 +70,6 @@ func blind(s Snapshot, r Report) bool {
 	return len(s.Refusals) > 0 || slices.ContainsFunc([]Verdict{r.Disk, r.Machine}, func(v Verdict) bool {
 		return !v.Good && slices.Contains(silent, v.Reason)
 	})
-}
-
-// waitsQuietly says that a new VM is about to be counted by its image, and until when that needs no word.
-func waitsQuietly(s Snapshot, d Decision, now time.Time) (quiet bool, until time.Time) {
-	age := now.Sub(s.VM.CreationTimestamp.Time)
-	until = s.VM.CreationTimestamp.Add(quietTime)
-	return s.VM.Status.ObservedGeneration == 0 && len(d.Actions) == 0 &&
-		d.Report.Blocking.Reason == v1alpha1.ReasonImageClaiming && age > -quietTime && age < quietTime, until
 }
 
 // after is the time if it is yet to come.

@@ -145,7 +145,7 @@ func Next(s Snapshot, set Settings, now time.Time) Decision {
 	}
 	d.Report = report(s, image.Verdict, disk, machine.Verdict, now)
 	judge(s, set, &d, now)
-	if quiet, until := waitsQuietly(s, d, now); quiet {
+	if quiet, until := quietly(s, d, now); quiet {
 		d.Report, d.WakeAt = Report{Silent: true}, until
 	}
 	return d

@@ -3,10 +3,12 @@ package plan_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/vm-operator/internal/plan"
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -17,6 +19,7 @@ func machineVerdict(wanted v1alpha1.RunStrategy, status map[string]any, instance
 		step(w)
 	}
 	w.machine.Object["status"] = status
+	w.machine.SetCreationTimestamp(metav1.NewTime(epoch.Add(-time.Hour)))
 	if instance != "" {
 		w.instance = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": instance}}}
 	}

@@ -158,7 +158,7 @@ var stories = map[string]story{
 		}, (*world).halts, (*world).starts, (*world).runs}), phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
 	},
 	"timeout": {
-		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).starts, (*world).sleeps, (*world).runs}),
+		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).starts, (*world).sleeps, (*world).sleeps, (*world).runs}),
 		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
 	},
 }
@@ -300,6 +300,26 @@ func TestANewVirtualMachineWaitsQuietlyToBeCounted(t *testing.T) {
 	assert.Equal(t, "False ImageClaiming", apitest.ConditionOf(w.vm.Status.Conditions, v1alpha1.ConditionImageReady))
 	w.vm.Status, w.now = v1alpha1.VirtualMachineStatus{}, epoch.Add(-time.Hour)
 	assert.True(t, w.reconcile(), "clocks differ")
+}
+
+func TestAStartNeedsNoWordUntilItHasLasted(t *testing.T) {
+	w := newWorld(t.Fatalf)
+	for _, step := range imageIsReady {
+		step(w)
+		w.settle()
+	}
+	require.Equal(t, "False DiskCloning", apitest.ConditionOf(w.vm.Status.Conditions, v1alpha1.ConditionReady))
+	for _, step := range diskIsThere {
+		step(w)
+		w.settle()
+	}
+	require.NotNil(t, w.machine)
+	assert.Equal(t, "False DiskCloning", apitest.ConditionOf(w.vm.Status.Conditions, v1alpha1.ConditionReady), "it is started in a moment")
+	assert.Less(t, w.wakeAt.Sub(w.now), 4*time.Second)
+	w.sleeps()
+	w.settle()
+	assert.Equal(t, "False Starting", apitest.ConditionOf(w.vm.Status.Conditions, v1alpha1.ConditionReady))
+	assert.Equal(t, "True DiskReady", apitest.ConditionOf(w.vm.Status.Conditions, v1alpha1.ConditionDiskReady))
 }
 
 // A virtual machine that is being deleted only lets its disk go.

@@ -260,11 +260,13 @@ func (w *world) applyMachine() {
 		}
 		w.machine = drift.Sealed(want)
 		w.machine.SetUID(w.uid("machine"))
+		w.machine.SetCreationTimestamp(metav1.NewTime(w.now.Truncate(time.Second)))
 		return
 	}
 	w.mine(w.machine)
 	sealed := drift.Sealed(want)
 	sealed.SetUID(w.machine.GetUID())
+	sealed.SetCreationTimestamp(w.machine.GetCreationTimestamp())
 	sealed.Object["status"] = w.machine.Object["status"]
 	w.machine = sealed
 }
