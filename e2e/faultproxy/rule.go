@@ -44,7 +44,7 @@ type Rule struct {
 	Times int `json:"times,omitempty"`
 	// When the rule strikes.
 	When When `json:"when"`
-	// Watch is the resource that stale and relist are about.
+	// Watch is the resource that stale and relist are about; one of KubeVirt's with its group: virtualmachines.kubevirt.io.
 	Watch string `json:"watch,omitempty"`
 	// Code that the operator gets from before and after: 409, 429, 500, 503; 0 cuts the connection.
 	Code int `json:"code,omitempty"`

@@ -20,6 +20,18 @@ type news struct {
 	expired bool
 }
 
+// kubevirt is the group of which resources have the names of ours: their watches are named with it, as in
+// virtualmachines.kubevirt.io.
+const kubevirt = "kubevirt.io"
+
+// topic is what the watches of a request are about.
+func topic(q Request) string {
+	if q.Group == kubevirt {
+		return q.Resource + "." + q.Group
+	}
+	return q.Resource
+}
+
 // newsOf finds or makes the state of a resource. The caller holds the lock.
 func (p *Proxy) newsOf(resource string) *news {
 	if p.news[resource] == nil {
@@ -98,7 +110,7 @@ func startsAnew(r *http.Request) bool {
 // watch passes a watch on for as long as nobody ends it.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request Request) {
 	p.mu.Lock()
-	n := p.newsOf(request.Resource)
+	n := p.newsOf(topic(request))
 	over, expired := n.over, n.expired && !startsAnew(r)
 	n.expired = n.expired && !expired
 	p.mu.Unlock()
@@ -115,7 +127,7 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request Request) {
 		case <-ctx.Done():
 		}
 	}()
-	p.forward.ServeHTTP(&hushed{ResponseWriter: w, proxy: p, resource: request.Resource, over: over, gone: ctx.Done()}, r.WithContext(ctx))
+	p.forward.ServeHTTP(&hushed{ResponseWriter: w, proxy: p, resource: topic(request), over: over, gone: ctx.Done()}, r.WithContext(ctx))
 }
 
 // hushed is an answer that waits while its resource's watches are held.

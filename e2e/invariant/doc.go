@@ -7,10 +7,16 @@
 //	I4  Attempts  at most retryLimit+1 DataVolumes for a revision, and status.attempts counts them
 //	I5  Backoff   the wait before a retry, and never two DataVolumes of an image at once
 //	I6  InUse     while virtual machines use an image, neither it nor what its artifact names goes
-//	I8  NoOrphans nothing is left of images that are gone
+//	              References: at the end, the count is that of the virtual machines that there are and that are admitted
+//	I7  Claimed   no disk of a virtual machine is made before its image counts it, admits it, and is protected
+//	I8  NoOrphans nothing is left of images and virtual machines that are gone
 //	I9  HandsOff  nothing is written or deleted that no image controls; Foreign: and nothing bears the operator's mark
 //	I10 Truth     status says what is so
 //	I12 Quiet     nothing is written when nothing is left to do
+//	I14 DiskFirst KubeVirt's machine is made when its disk is there
+//	I15 KeepsDisk nobody lets the disk of a guest go that runs
+//	I16 OneOfEach a virtual machine never has two disks, two Secrets, or two of KubeVirt's machines
+//	I17 NoSecrets a password is in Secrets only
 //	I13           the end is that of the same story without faults: see the package endstate
 //
 // An active download is a DataVolume that a VMDiskImage controls, that exists (also while it is being deleted: its
@@ -47,7 +53,7 @@ type Settings struct {
 
 // Violation is one broken invariant.
 type Violation struct {
-	// Invariant is its name: I1 to I12.
+	// Invariant is its name: I1 to I17.
 	Invariant string
 	// Event is the change with which it broke; the last one where the end of the history is wrong.
 	Event history.Event

@@ -20,7 +20,7 @@ const manager = "disk-sync-operator"
 
 // Write is one request of an operator.
 type Write struct {
-	Verb, Resource, Subresource, Namespace, Name string
+	Verb, Group, Resource, Subresource, Namespace, Name string
 	// UID that the request insists on.
 	UID types.UID
 }
@@ -95,7 +95,9 @@ func Foreign(s Settings, events []history.Event) []Violation {
 	return f.list
 }
 
-func marked(object client.Object) bool {
+func marked(object client.Object) bool { return markedBy(object, manager) }
+
+func markedBy(object client.Object, manager string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return strings.HasPrefix(m.Manager, manager) })
 }
 

@@ -12,8 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// family are the resources that images have, or CDI has because of them.
-var family = []string{"vmdiskimages", "datasyncs", "datavolumes", "persistentvolumeclaims", "pods", "volumesnapshots"}
+// family are the resources that images and virtual machines have, or CDI and KubeVirt have because of them.
+var family = []string{
+	"vmdiskimages", "datasyncs", "datavolumes", "persistentvolumeclaims", "pods", "volumesnapshots",
+	"virtualmachines", "virtualmachineinstances", "secrets",
+}
 
 // soon is how near the pruning of an image must be for the end of a history to wait for it.
 const soon = 10 * time.Second
@@ -22,7 +25,7 @@ const soon = 10 * time.Second
 type left struct {
 	objects map[history.Key]client.Object
 	uids    map[types.UID]bool
-	// were are the images that there were.
+	// were are the images and the virtual machines that there were.
 	were map[types.UID]bool
 	end  time.Time
 }
@@ -31,7 +34,7 @@ func leftOf(events []history.Event) left {
 	l := left{objects: map[history.Key]client.Object{}, uids: map[types.UID]bool{}, were: map[types.UID]bool{}}
 	for _, e := range events {
 		keep(l.objects, e.Key, e.Object, e.Deleted || e.Object == nil)
-		if e.Resource == "vmdiskimages" && e.Object != nil {
+		if (e.Resource == "vmdiskimages" || e.Resource == "virtualmachines") && e.Object != nil {
 			l.were[e.Object.GetUID()] = true
 		}
 		l.end = e.Seen
@@ -60,10 +63,11 @@ func NoOrphans(_ Settings, events []history.Event) []Violation {
 		if wrong := l.orphaned(object); wrong != "" {
 			f.add(last(events), "%s %s/%s is left: %s", key.Resource, key.Namespace, key.Name, wrong)
 		}
-		image := object.GetLabels()[otv1alpha1.LabelImage]
 		bystander := object.GetAnnotations()[AnnotationBystander] != "" || metav1.GetControllerOf(object) != nil
-		if uid := types.UID(image); l.were[uid] && !l.uids[uid] && !bystander {
-			f.add(last(events), "%s %s/%s is left: its label names an image that is gone", key.Resource, key.Namespace, key.Name)
+		for what, label := range map[string]string{"an image": otv1alpha1.LabelImage, "a virtual machine": otv1alpha1.LabelVirtualMachineUID} {
+			if uid := types.UID(object.GetLabels()[label]); l.were[uid] && !l.uids[uid] && !bystander {
+				f.add(last(events), "%s %s/%s is left: its label names %s that is gone", key.Resource, key.Namespace, key.Name, what)
+			}
 		}
 	})
 	for key, object := range l.objects {

@@ -9,6 +9,7 @@ import (
 	"github.com/pelotech/open-terrain/e2e/history"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	virtv1 "kubevirt.io/api/core/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -37,9 +38,15 @@ func Line(e history.Event) string {
 func detail(object client.Object) string {
 	switch o := object.(type) {
 	case *otv1alpha1.VMDiskImage:
-		return fmt.Sprintf(": phase=%s attempts=%d ticket=%d %q%s", o.Status.Phase, o.Status.Attempts, o.Status.Ticket, o.Status.Message, ending(o))
+		return fmt.Sprintf(": phase=%s attempts=%d ticket=%d users=%d %q%s", o.Status.Phase, o.Status.Attempts, o.Status.Ticket, users(o), o.Status.Message, ending(o))
 	case *cdiv1.DataVolume:
 		return fmt.Sprintf(": phase=%s attempt=%s slot=%s%s", o.Status.Phase, o.Annotations[otv1alpha1.AnnotationAttempt], o.Annotations[otv1alpha1.AnnotationSlot], ending(o))
+	case *otv1alpha1.VirtualMachine:
+		return fmt.Sprintf(" (ours): phase=%s %q%s", o.Status.Phase, o.Status.Message, ending(o))
+	case *virtv1.VirtualMachine:
+		return fmt.Sprintf(" (KubeVirt's): %s%s", o.Status.PrintableStatus, ending(o))
+	case *virtv1.VirtualMachineInstance:
+		return fmt.Sprintf(": phase=%s%s", o.Status.Phase, ending(o))
 	case *coordinationv1.Lease:
 		return ": holder=" + holder(o)
 	case *corev1.PersistentVolumeClaim:
@@ -79,7 +86,8 @@ func Excerpt(events []history.Event, v Violation, n int) string {
 
 func telling(e history.Event) bool {
 	switch latest(e).(type) {
-	case *otv1alpha1.VMDiskImage, *cdiv1.DataVolume, *snapshotv1.VolumeSnapshot, *corev1.Pod:
+	case *otv1alpha1.VMDiskImage, *cdiv1.DataVolume, *snapshotv1.VolumeSnapshot, *corev1.Pod,
+		*otv1alpha1.VirtualMachine, *virtv1.VirtualMachine, *virtv1.VirtualMachineInstance:
 		return true
 	case *coordinationv1.Lease:
 		return strings.HasPrefix(e.Name, otv1alpha1.DiskSyncSlotPrefix)

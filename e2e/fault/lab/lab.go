@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 	"github.com/pelotech/open-terrain/e2e/invariant"
 	"github.com/pelotech/open-terrain/e2e/sim"
 	"github.com/pelotech/open-terrain/e2e/sim/cdi"
+	"github.com/pelotech/open-terrain/e2e/sim/kubevirt"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -48,6 +50,9 @@ type Options struct {
 	Chart []string
 	// Settings of the checks; the namespace is filled in.
 	Settings invariant.Settings
+	// KubeVirt, when set, is played, too. Then the operator behind the proxy is the vm-operator, and a disk-sync-operator runs
+	// beside it whose requests nothing happens to.
+	KubeVirt *kubevirt.Options
 }
 
 // World is a control plane with CRDs, chart, simulators and a recorder.
@@ -58,6 +63,8 @@ type World struct {
 	Sim      *sim.World
 	Settings invariant.Settings
 
+	// faulted is the chart of the operator that runs behind the proxy, and operator its executable.
+	faulted  chart.Chart
 	operator string
 	lives    atomic.Int32
 	policy   []history.Event // the last one before policyAt, for views
@@ -71,12 +78,16 @@ func Start(t *testing.T, o Options) *World {
 	t.Helper()
 	ctx := t.Context()
 	ctrllog.SetLogger(logr.Discard()) // the simulators'
-	operator, err := harness.BuildOperator(ctx, "disk-sync-operator")
+	faulted := chart.DiskSync
+	if o.KubeVirt != nil {
+		faulted = chart.VM
+	}
+	operator, err := harness.BuildOperator(ctx, faulted.Name)
 	require.NoError(t, err)
-	cluster, err := harness.Start(ctx, harness.Options{Dir: logDir(t)})
+	cluster, err := harness.Start(ctx, harness.Options{Dir: logDir(t), KubeVirt: o.KubeVirt != nil})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
-	w := &World{Cluster: cluster, Settings: o.Settings, operator: operator}
+	w := &World{Cluster: cluster, Settings: o.Settings, faulted: faulted, operator: operator}
 	w.Settings.Namespace = harness.DefaultNamespace
 	w.Client, err = cluster.Client("invariant-test")
 	require.NoError(t, err)
@@ -94,7 +105,23 @@ func Start(t *testing.T, o Options) *World {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Sim.Close()) })
 	require.NoError(t, w.SetPolicy(ctx, o.Policy))
+	if o.KubeVirt != nil {
+		w.startBeside(t)
+	}
 	return w
+}
+
+// startBeside installs the vm-operator's chart and runs the disk-sync-operator, which talks to the API server itself.
+func (w *World) startBeside(t *testing.T) {
+	t.Helper()
+	require.NoError(t, chart.VM.Install(t.Context(), w.Client, chart.WithoutOperator))
+	log, err := os.Create(filepath.Join(w.Dir, "logs", chart.DiskSync.Name+".log"))
+	require.NoError(t, err)
+	disks, err := harness.StartOperator(t.Context(), harness.OperatorOptions{
+		Name: chart.DiskSync.Name, Kubeconfig: w.Kubeconfig, Log: log, Args: Alone(),
+	})
+	require.NoError(t, err)
+	t.Cleanup(disks.Kill)
 }
 
 // logDir keeps the logs of a test that asks for it by OT_LOGS.
@@ -121,6 +148,7 @@ func (w *World) simOptions(o Options) sim.Options {
 		return o.Behaviour(dv)
 	}
 	s.CDI.ProgressInterval = 50 * time.Millisecond
+	s.KubeVirt = o.KubeVirt
 	if o.Instant != nil {
 		s.CDI.Instant = &cdi.Instant{Duration: *o.Instant}
 		s.Snapshotter.Instant = true

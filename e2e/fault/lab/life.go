@@ -24,13 +24,14 @@ func Alone() []string { return []string{"--leader-elect=false"} }
 // Operator starts a process behind a proxy with rules; it is killed when a rule severs it, and with the test.
 func (w *World) Operator(t *testing.T, rules []faultproxy.Rule, args ...string) *Life {
 	t.Helper()
-	life, err := w.begin(t.Context(), rules, args...)
+	life, err := w.Begin(t.Context(), rules, args...)
 	require.NoError(t, err)
 	t.Cleanup(life.End)
 	return life
 }
 
-func (w *World) begin(ctx context.Context, rules []faultproxy.Rule, args ...string) (*Life, error) {
+// Begin is Operator without a test: whoever begins a life ends it.
+func (w *World) Begin(ctx context.Context, rules []faultproxy.Rule, args ...string) (*Life, error) {
 	life := &Life{}
 	started := make(chan struct{})
 	proxy, err := faultproxy.Start(faultproxy.Options{Config: w.Config, Rules: rules, OnSever: func() {
@@ -52,7 +53,7 @@ func (w *World) begin(ctx context.Context, rules []faultproxy.Rule, args ...stri
 		return nil, err
 	}
 	life.Operator, err = harness.StartOperator(ctx, harness.OperatorOptions{
-		Name: "disk-sync-operator", Path: w.operator, Kubeconfig: kubeconfig, Log: log,
+		Name: w.faulted.Name, Namespace: w.faulted.Namespace, Path: w.operator, Kubeconfig: kubeconfig, Log: log,
 		Args: append([]string{"--zap-devel"}, args...),
 	})
 	return life, err

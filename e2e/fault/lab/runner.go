@@ -138,7 +138,7 @@ func (r *Runner) nextLife(t *testing.T, plan Plan, result *Result) (err error) {
 	t.Helper()
 	result.note(r.life)
 	r.life.End()
-	r.life, err = r.World.begin(t.Context(), plan.rules(result.Lives), Alone()...)
+	r.life, err = r.World.Begin(t.Context(), plan.rules(result.Lives), Alone()...)
 	result.Lives++
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/history"
+	virtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -28,7 +29,10 @@ type State struct {
 // before the operator. Names are derived from what is wanted, so that whoever tries again finds what he made before.
 var (
 	compared = append([]string{"volumesnapshotcontents"}, counted...)
-	counted  = []string{"vmdiskimages", "datasyncs", "datavolumes", "persistentvolumeclaims", "volumesnapshots"}
+	counted  = []string{
+		"vmdiskimages", "datasyncs", "datavolumes", "persistentvolumeclaims", "volumesnapshots",
+		"virtualmachines", "virtualmachines.kubevirt.io", "virtualmachineinstances.kubevirt.io", "secrets",
+	}
 )
 
 // Of is the state at the end of events.
@@ -48,7 +52,7 @@ func of(events []history.Event, m mask) State {
 	s := State{Objects: map[string]string{}, Made: map[string]int{}, Gone: map[string]int{}}
 	objects := map[history.Key]client.Object{}
 	for _, e := range events {
-		if !slices.Contains(compared, e.Resource) || CDIs(e.Key) {
+		if !slices.Contains(compared, resourceOf(e.Key)) || CDIs(e.Key) {
 			if e.Resource == "leases" {
 				objects[e.Key] = e.Object
 			}
@@ -63,7 +67,7 @@ func of(events []history.Event, m mask) State {
 	texts := map[string][]string{} // names may be the same once they are masked
 	for key, object := range objects {
 		if text := m.text(object); text != "" {
-			name := m.names(key.Resource + " " + key.Name)
+			name := m.names(resourceOf(key) + " " + key.Name)
 			texts[name] = append(texts[name], text)
 		}
 	}
@@ -76,12 +80,20 @@ func of(events []history.Event, m mask) State {
 
 func (s State) count(e history.Event) {
 	switch {
-	case !slices.Contains(counted, e.Resource):
+	case !slices.Contains(counted, resourceOf(e.Key)):
 	case e.Deleted:
-		s.Gone[e.Resource]++
+		s.Gone[resourceOf(e.Key)]++
 	case e.Created():
-		s.Made[e.Resource]++
+		s.Made[resourceOf(e.Key)]++
 	}
+}
+
+// resourceOf is the resource, with its group where it is KubeVirt's: one has the name of ours.
+func resourceOf(key history.Key) string {
+	if key.Group == virtv1.GroupVersion.Group {
+		return key.Resource + "." + key.Group
+	}
+	return key.Resource
 }
 
 // CDIs says that an object is CDI's own business: how it fills a claim is not what is compared.

@@ -33,6 +33,8 @@ var always = []replacement{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(regexp.QuoteMeta(otv1alpha1.DiskSyncSlotPrefix) + `\d+`), otv1alpha1.DiskSyncSlotPrefix + "N"},
 	{regexp.MustCompile(`\d+ were ahead`), "N were ahead"},
+	{regexp.MustCompile(`\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b`), "MAC"},
+	{regexp.MustCompile(`\b10\.0\.\d+\.\d+\b`), "ADDRESS"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "SERVER"},
 }
 
@@ -51,6 +53,7 @@ var path = [][]string{
 func strict(events []history.Event) mask {
 	m := mask{}
 	m.addNamespaces(events)
+	m.addChildren(events)
 	for _, ofImage := range revisions(events) {
 		for i, revision := range ofImage {
 			m.replace = append(m.replace, replacement{regexp.MustCompile(`\b` + revision + `\b`), fmt.Sprintf("r%d", i+1)})
@@ -62,6 +65,7 @@ func strict(events []history.Event) mask {
 func plain(events []history.Event) mask {
 	m := mask{drop: path}
 	m.addNamespaces(events)
+	m.addChildren(events)
 	current := map[history.Key]string{}
 	for _, e := range events {
 		if image, ok := history.As[*otv1alpha1.VMDiskImage](e); ok {
@@ -77,9 +81,19 @@ func plain(events []history.Event) mask {
 func (m *mask) addNamespaces(events []history.Event) {
 	var seen []string
 	for _, e := range events {
-		if e.Resource == "vmdiskimages" && !slices.Contains(seen, e.Namespace) {
+		if (e.Resource == "vmdiskimages" || e.Resource == "virtualmachines") && !slices.Contains(seen, e.Namespace) {
 			seen = append(seen, e.Namespace)
 			m.replace = append(m.replace, replacement{regexp.MustCompile(`\b` + regexp.QuoteMeta(e.Namespace) + `\b`), "NAMESPACE"})
+		}
+	}
+}
+
+// addChildren hides the hashes in the names of what virtual machines have.
+func (m *mask) addChildren(events []history.Event) {
+	for _, e := range events {
+		if vm, ok := history.As[*otv1alpha1.VirtualMachine](e); ok && e.Created() {
+			child := regexp.MustCompile(`\b` + regexp.QuoteMeta(otv1alpha1.VirtualMachineChild(vm)) + `\b`)
+			m.replace = append(m.replace, replacement{child, vm.Name + "-CHILD"})
 		}
 	}
 }
@@ -104,7 +118,7 @@ func (m mask) text(object client.Object) string {
 		return err.Error()
 	}
 	switch object.(type) {
-	case *otv1alpha1.VMDiskImage, *otv1alpha1.DataSync:
+	case *otv1alpha1.VMDiskImage, *otv1alpha1.DataSync, *otv1alpha1.VirtualMachine:
 	default:
 		raw = essence(raw)
 	}

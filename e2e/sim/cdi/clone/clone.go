@@ -37,7 +37,8 @@ type Play struct {
 	DV *cdiv1.DataVolume
 	// Step is the pause at each place where the real CDI takes about a second.
 	Step time.Duration
-	// Instant leaves the phases between the first and the last one out: three writes make a clone.
+	// Instant leaves the phases between the first and the last one out: three writes make a clone. It can be held at
+	// CloneScheduled all the same.
 	Instant bool
 	// Hold returns when the DataVolume may leave a phase.
 	Hold func(context.Context, cdiv1.DataVolumePhase) error
@@ -122,7 +123,7 @@ func (p *Play) makeClaim(ctx context.Context) (err error) {
 	p.view = objects.View{Name: p.claim.Name, Phase: corev1.ClaimPending, Annotations: map[string]string{}}
 	p.view.SetRunning("false", "Pending", "Clone Pending")
 	if p.Instant {
-		return nil
+		return p.Hold(ctx, cdiv1.CloneScheduled)
 	}
 	return p.stay(ctx, cdiv1.CloneScheduled)
 }

@@ -1,0 +1,85 @@
+package invariant
+
+import (
+	"time"
+
+	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/e2e/history"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// MachineTruth is I10 of virtual machines: one becomes Ready when its guest runs, or when it is not to run; and its phase is
+// that of its conditions. A guest that ran a lag ago may be taken for one that runs.
+func MachineTruth(s Settings, events []history.Event) []Violation {
+	f := &found{invariant: "I10"}
+	ran := map[types.NamespacedName]time.Time{}
+	muster(events, func(fl *fleet, e history.Event, apply func()) {
+		for key, vmi := range fl.instances {
+			if runs(vmi) {
+				ran[key] = e.Seen
+			}
+		}
+		apply()
+		vm, ok := history.As[*otv1alpha1.VirtualMachine](e)
+		if !ok {
+			return
+		}
+		if phase := otv1alpha1.VirtualMachinePhaseOf(vm.Status.Conditions); len(vm.Status.Conditions) > 0 && vm.Status.Phase != phase {
+			f.add(e, "it says %s, and its conditions %s", vm.Status.Phase, phase)
+		}
+		if !becomesReady(e, vm) || vm.Status.ObservedGeneration != vm.Generation || !vm.WantedStrategy().NeedsGuest() {
+			return
+		}
+		key := e.NamespacedName()
+		if at := ran[key]; !runs(fl.instances[key]) && (at.IsZero() || e.Seen.Sub(at) > s.Lag) {
+			f.add(e, "it becomes Ready, and no guest runs")
+		}
+	})
+	return f.list
+}
+
+func isReady(vm *otv1alpha1.VirtualMachine) bool {
+	return meta.IsStatusConditionTrue(vm.Status.Conditions, otv1alpha1.ConditionReady)
+}
+
+func becomesReady(e history.Event, vm *otv1alpha1.VirtualMachine) bool {
+	before, ok := history.PrevAs[*otv1alpha1.VirtualMachine](e)
+	return isReady(vm) && (!ok || !isReady(before))
+}
+
+// MachinesAtEnd is I10 at the end of a history: status is about the spec that there is, and what is Ready has its disk, and its
+// guest as the spec wants it.
+func MachinesAtEnd(_ Settings, events []history.Event) []Violation {
+	f, fl := &found{invariant: "I10"}, after(events)
+	for key, vm := range fl.machines {
+		if wrong := fl.untrue(key, vm); wrong != "" {
+			f.add(last(events), "%s is %s: %s", key, vm.Status.Phase, wrong)
+		}
+	}
+	return f.list
+}
+
+func (f *fleet) untrue(key types.NamespacedName, vm *otv1alpha1.VirtualMachine) string {
+	if vm.Status.ObservedGeneration != vm.Generation {
+		return "that is about a former spec"
+	}
+	if !isReady(vm) {
+		return ""
+	}
+	dv := f.disks[types.NamespacedName{Namespace: vm.Namespace, Name: otv1alpha1.VirtualMachineChild(vm)}]
+	vmi := f.instances[key]
+	switch {
+	case dv == nil || !f.complete[dv.UID]:
+		return "its disk is not there"
+	case vm.Status.Disk == nil || vm.Status.Disk.UID != dv.UID:
+		return "status names another disk"
+	case f.guests[key] == nil:
+		return "KubeVirt's machine is not there"
+	case vm.WantedStrategy() == otv1alpha1.RunHalted && vmi != nil:
+		return "its guest is not stopped"
+	case vm.WantedStrategy().NeedsGuest() && (!runs(vmi) || vmi.DeletionTimestamp != nil):
+		return "its guest does not run"
+	}
+	return ""
+}
