@@ -303,15 +303,15 @@ func TestForeignToMachines(t *testing.T) {
 func TestMachineHandsOff(t *testing.T) {
 	s := newStory()
 	s.runs("a")
-	child, disk, ours := s.diskName("a"), uid("disk-of-a"), otv1alpha1.GroupName
+	child, disk, ours, cdi := s.diskName("a"), uid("disk-of-a"), otv1alpha1.GroupName, "cdi.kubevirt.io"
 	for name, test := range map[string]struct {
 		write Write
 		want  string
 	}{
-		"creates its disk":            {Write{Verb: "create", Resource: "datavolumes", Name: child}, ""},
-		"creates another":             {Write{Verb: "create", Resource: "datavolumes", Name: "another"}, "no virtual machine has such a child"},
-		"deletes its disk":            {Write{Verb: "delete", Resource: "datavolumes", Name: child, UID: disk}, ""},
-		"deletes by name":             {Write{Verb: "delete", Resource: "datavolumes", Name: child}, "whatever object of that name"},
+		"creates its disk":            {Write{Verb: "create", Group: cdi, Resource: "datavolumes", Name: child}, ""},
+		"creates another":             {Write{Verb: "create", Group: cdi, Resource: "datavolumes", Name: "another"}, "no virtual machine has such a child"},
+		"deletes its disk":            {Write{Verb: "delete", Group: cdi, Resource: "datavolumes", Name: child, UID: disk}, ""},
+		"deletes by name":             {Write{Verb: "delete", Group: cdi, Resource: "datavolumes", Name: child}, "whatever object of that name"},
 		"deletes a claim":             {Write{Verb: "delete", Resource: "persistentvolumeclaims", Name: child, UID: "1"}, "it has no such objects"},
 		"applies its Secret":          {Write{Verb: "patch", Resource: "secrets", Name: child}, ""},
 		"applies a Secret of others":  {Write{Verb: "patch", Resource: "secrets", Name: "passwords"}, "no virtual machine has such a child"},

@@ -1,14 +1,12 @@
 package invariant
 
 import (
-	"slices"
 	"strings"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/history"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	virtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,28 +25,42 @@ func MachineHandsOff(_ Settings, events []history.Event, writes []Write) []Viola
 	return f.list
 }
 
+// deeds are what the operator does, as verb, resource with its group where it is not of its own, and subresource; and what each
+// must name: a child of a virtual machine, the UID of an object of ours, or nothing.
+var deeds = map[string]func(w Write, ours map[types.UID]bool, children map[string]bool) string{
+	"patch virtualmachines.pelotech.ot/status":   existing,
+	"patch vmdiskimages.pelotech.ot/status":      existing,
+	"create vmdiskimages.pelotech.ot":            func(Write, map[types.UID]bool, map[string]bool) string { return "" },
+	"create datavolumes.cdi.kubevirt.io":         child,
+	"patch secrets":                              child,
+	"patch virtualmachines.kubevirt.io":          child,
+	"patch datavolumes.cdi.kubevirt.io":          existing,
+	"delete datavolumes.cdi.kubevirt.io":         existing,
+	"delete virtualmachineinstances.kubevirt.io": existing, // that never ran
+}
+
 func oversteps(w Write, ours map[types.UID]bool, children map[string]bool) string {
-	kubevirts := w.Group == virtv1.GroupVersion.Group
-	status := w.Subresource == "status" && w.Group == otv1alpha1.GroupName && w.Verb == "patch"
-	switch {
-	case status && slices.Contains([]string{"virtualmachines", "vmdiskimages"}, w.Resource):
-		if w.UID == "" || !ours[w.UID] {
-			return "whatever object of that name there is"
-		}
-	case w.Verb == "create" && w.Resource == "vmdiskimages":
-	case w.Verb == "create" && w.Resource == "datavolumes", w.Verb == "patch" && (w.Resource == "secrets" || kubevirts && w.Resource == "virtualmachines"):
-		if !children[w.Namespace+"/"+w.Name] {
-			return "no virtual machine has such a child"
-		}
-		if w.UID != "" && !ours[w.UID] {
-			return "the object with the UID " + string(w.UID) + " is nobody's of ours"
-		}
-	case w.Resource == "datavolumes" && (w.Verb == "patch" || w.Verb == "delete"), kubevirts && w.Resource == "virtualmachineinstances" && w.Verb == "delete":
-		if w.UID == "" || !ours[w.UID] {
-			return "whatever object of that name there is"
-		}
-	default:
+	deed := strings.TrimSuffix(w.Verb+" "+strings.TrimSuffix(w.Resource+"."+w.Group, ".")+"/"+w.Subresource, "/")
+	allowed, ok := deeds[deed]
+	if !ok {
 		return "it has no such objects"
+	}
+	return allowed(w, ours, children)
+}
+
+func existing(w Write, ours map[types.UID]bool, _ map[string]bool) string {
+	if w.UID == "" || !ours[w.UID] {
+		return "whatever object of that name there is"
+	}
+	return ""
+}
+
+func child(w Write, ours map[types.UID]bool, children map[string]bool) string {
+	switch {
+	case !children[w.Namespace+"/"+w.Name]:
+		return "no virtual machine has such a child"
+	case w.UID != "" && !ours[w.UID]:
+		return "the object with the UID " + string(w.UID) + " is nobody's of ours"
 	}
 	return ""
 }

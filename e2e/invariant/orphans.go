@@ -63,11 +63,8 @@ func NoOrphans(_ Settings, events []history.Event) []Violation {
 		if wrong := l.orphaned(object); wrong != "" {
 			f.add(last(events), "%s %s/%s is left: %s", key.Resource, key.Namespace, key.Name, wrong)
 		}
-		bystander := object.GetAnnotations()[AnnotationBystander] != "" || metav1.GetControllerOf(object) != nil
-		for what, label := range map[string]string{"an image": otv1alpha1.LabelImage, "a virtual machine": otv1alpha1.LabelVirtualMachineUID} {
-			if uid := types.UID(object.GetLabels()[label]); l.were[uid] && !l.uids[uid] && !bystander {
-				f.add(last(events), "%s %s/%s is left: its label names %s that is gone", key.Resource, key.Namespace, key.Name, what)
-			}
+		if what := l.labelled(object); what != "" {
+			f.add(last(events), "%s %s/%s is left: its label names %s that is gone", key.Resource, key.Namespace, key.Name, what)
 		}
 	})
 	for key, object := range l.objects {
@@ -77,6 +74,19 @@ func NoOrphans(_ Settings, events []history.Event) []Violation {
 		}
 	}
 	return f.list
+}
+
+// labelled says whose label an object bears that is gone, and that nobody owns; or nothing.
+func (l left) labelled(object client.Object) string {
+	if object.GetAnnotations()[AnnotationBystander] != "" || metav1.GetControllerOf(object) != nil {
+		return ""
+	}
+	for what, label := range map[string]string{"an image": otv1alpha1.LabelImage, "a virtual machine": otv1alpha1.LabelVirtualMachineUID} {
+		if uid := types.UID(object.GetLabels()[label]); l.were[uid] && !l.uids[uid] {
+			return what
+		}
+	}
+	return ""
 }
 
 // orphaned says what is wrong with an object that is still there, or nothing.

@@ -28,7 +28,7 @@ func MachineTruth(s Settings, events []history.Event) []Violation {
 		if phase := otv1alpha1.VirtualMachinePhaseOf(vm.Status.Conditions); len(vm.Status.Conditions) > 0 && vm.Status.Phase != phase {
 			f.add(e, "it says %s, and its conditions %s", vm.Status.Phase, phase)
 		}
-		if !becomesReady(e, vm) || vm.Status.ObservedGeneration != vm.Generation || !vm.WantedStrategy().NeedsGuest() {
+		if !saysItRuns(e, vm) {
 			return
 		}
 		key := e.NamespacedName()
@@ -43,9 +43,11 @@ func isReady(vm *otv1alpha1.VirtualMachine) bool {
 	return meta.IsStatusConditionTrue(vm.Status.Conditions, otv1alpha1.ConditionReady)
 }
 
-func becomesReady(e history.Event, vm *otv1alpha1.VirtualMachine) bool {
+// saysItRuns says that a virtual machine whose guest is to run becomes Ready by the event.
+func saysItRuns(e history.Event, vm *otv1alpha1.VirtualMachine) bool {
 	before, ok := history.PrevAs[*otv1alpha1.VirtualMachine](e)
-	return isReady(vm) && (!ok || !isReady(before))
+	becomes := isReady(vm) && (!ok || !isReady(before))
+	return becomes && vm.Status.ObservedGeneration == vm.Generation && vm.WantedStrategy().NeedsGuest()
 }
 
 // MachinesAtEnd is I10 at the end of a history: status is about the spec that there is, and what is Ready has its disk, and its
@@ -67,19 +69,28 @@ func (f *fleet) untrue(key types.NamespacedName, vm *otv1alpha1.VirtualMachine) 
 	if !isReady(vm) {
 		return ""
 	}
-	dv := f.disks[types.NamespacedName{Namespace: vm.Namespace, Name: otv1alpha1.VirtualMachineChild(vm)}]
+	if wrong := f.untrueDisk(vm); wrong != "" {
+		return wrong
+	}
 	vmi := f.instances[key]
 	switch {
-	case dv == nil || !f.complete[dv.UID]:
-		return "its disk is not there"
-	case vm.Status.Disk == nil || vm.Status.Disk.UID != dv.UID:
-		return "status names another disk"
 	case f.guests[key] == nil:
 		return "KubeVirt's machine is not there"
 	case vm.WantedStrategy() == otv1alpha1.RunHalted && vmi != nil:
 		return "its guest is not stopped"
 	case vm.WantedStrategy().NeedsGuest() && (!runs(vmi) || vmi.DeletionTimestamp != nil):
 		return "its guest does not run"
+	}
+	return ""
+}
+
+func (f *fleet) untrueDisk(vm *otv1alpha1.VirtualMachine) string {
+	dv := f.disks[types.NamespacedName{Namespace: vm.Namespace, Name: otv1alpha1.VirtualMachineChild(vm)}]
+	switch {
+	case dv == nil || !f.complete[dv.UID]:
+		return "its disk is not there"
+	case vm.Status.Disk == nil || vm.Status.Disk.UID != dv.UID:
+		return "status names another disk"
 	}
 	return ""
 }

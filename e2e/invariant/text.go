@@ -41,12 +41,6 @@ func detail(object client.Object) string {
 		return fmt.Sprintf(": phase=%s attempts=%d ticket=%d users=%d %q%s", o.Status.Phase, o.Status.Attempts, o.Status.Ticket, users(o), o.Status.Message, ending(o))
 	case *cdiv1.DataVolume:
 		return fmt.Sprintf(": phase=%s attempt=%s slot=%s%s", o.Status.Phase, o.Annotations[otv1alpha1.AnnotationAttempt], o.Annotations[otv1alpha1.AnnotationSlot], ending(o))
-	case *otv1alpha1.VirtualMachine:
-		return fmt.Sprintf(" (ours): phase=%s %q%s", o.Status.Phase, o.Status.Message, ending(o))
-	case *virtv1.VirtualMachine:
-		return fmt.Sprintf(" (KubeVirt's): %s%s", o.Status.PrintableStatus, ending(o))
-	case *virtv1.VirtualMachineInstance:
-		return fmt.Sprintf(": phase=%s%s", o.Status.Phase, ending(o))
 	case *coordinationv1.Lease:
 		return ": holder=" + holder(o)
 	case *corev1.PersistentVolumeClaim:
@@ -59,6 +53,18 @@ func detail(object client.Object) string {
 		}
 	case *corev1.ConfigMap:
 		return fmt.Sprintf(": %v", o.Data)
+	}
+	return detailOfMachine(object)
+}
+
+func detailOfMachine(object client.Object) string {
+	switch o := object.(type) {
+	case *otv1alpha1.VirtualMachine:
+		return fmt.Sprintf(" (ours): phase=%s %q%s", o.Status.Phase, o.Status.Message, ending(o))
+	case *virtv1.VirtualMachine:
+		return fmt.Sprintf(" (KubeVirt's): %s%s", o.Status.PrintableStatus, ending(o))
+	case *virtv1.VirtualMachineInstance:
+		return fmt.Sprintf(": phase=%s%s", o.Status.Phase, ending(o))
 	}
 	return ""
 }

@@ -3,7 +3,6 @@ package vmfault
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -217,16 +216,6 @@ func awaitGuest(name string) Step {
 		return s.await(ctx, func(e history.Event) bool {
 			guest, ok := history.As[*virtv1.VirtualMachine](e)
 			return ok && e.Created() && guest.Name == name
-		})
-	}}
-}
-
-// awaitDisk waits until there is a disk of a virtual machine.
-func awaitDisk() Step {
-	return Step{Name: "await the disk", Do: func(ctx context.Context, s *scene) error {
-		return s.await(ctx, func(e history.Event) bool {
-			dv, ok := history.As[*cdiv1.DataVolume](e)
-			return ok && slices.Contains(dv.Finalizers, otv1alpha1.FinalizerDisk)
 		})
 	}}
 }
