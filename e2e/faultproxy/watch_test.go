@@ -154,3 +154,32 @@ func TestTheUIDThatAWriteInsistsOn(t *testing.T) {
 		})
 	}
 }
+
+func TestKubeVirtsWatchesAreNamedWithTheirGroup(t *testing.T) {
+	proxy, news := streaming(t, faultproxy.Options{})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL()+"/apis/kubevirt.io/v1/virtualmachines?watch=true", nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	lines := bufio.NewReader(response.Body)
+	proxy.HoldWatches("virtualmachines") // ours
+	news <- "one"
+	line, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "one\n", line)
+	proxy.HoldWatches("virtualmachines.kubevirt.io")
+	news <- "two"
+	heard := make(chan string, 1)
+	go func() {
+		line, _ := lines.ReadString('\n')
+		heard <- line
+	}()
+	select {
+	case line := <-heard:
+		assert.Fail(t, "it was held", line)
+	case <-time.After(100 * time.Millisecond):
+	}
+	proxy.ReleaseWatches("virtualmachines.kubevirt.io")
+	assert.Equal(t, "two\n", <-heard)
+}

@@ -266,6 +266,13 @@ func TestMachinesAtEnd(t *testing.T) {
 		}, want: []string{"status names another disk"}},
 		"without a machine": {tell: func(s *story) { s.runs("a"); s.remove("virtualmachines.kubevirt.io", "lab", "a") }, want: []string{"KubeVirt's machine is not there"}},
 		"without a guest":   {tell: func(s *story) { s.runs("a"); s.remove("virtualmachineinstances", "lab", "a") }, want: []string{"its guest does not run"}},
+		"an address that is not told": {tell: func(s *story) {
+			s.runs("a")
+			vmi, _ := s.last[history.Key{Resource: "virtualmachineinstances", Namespace: "lab", Name: "a"}].(*virtv1.VirtualMachineInstance)
+			vmi = vmi.DeepCopy()
+			vmi.Status.Interfaces = []virtv1.VirtualMachineInstanceNetworkInterface{{MAC: "02:00:00:00:00:01", IP: "10.0.0.1"}}
+			s.put("virtualmachineinstances", vmi)
+		}, want: []string{"status does not tell of the guest's address 10.0.0.1"}},
 		"not to run, but up": {tell: func(s *story) {
 			s.runs("a")
 			s.vm("a", func(vm *otv1alpha1.VirtualMachine) { vm.Spec.RunStrategy = otv1alpha1.RunHalted })

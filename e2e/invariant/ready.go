@@ -1,12 +1,15 @@
 package invariant
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/history"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	virtv1 "kubevirt.io/api/core/v1"
 )
 
 // MachineTruth is I10 of virtual machines: one becomes Ready when its guest runs, or when it is not to run; and its phase is
@@ -80,6 +83,22 @@ func (f *fleet) untrue(key types.NamespacedName, vm *otv1alpha1.VirtualMachine) 
 		return "its guest is not stopped"
 	case vm.WantedStrategy().NeedsGuest() && (!runs(vmi) || vmi.DeletionTimestamp != nil):
 		return "its guest does not run"
+	}
+	return untold(vm, vmi)
+}
+
+// untold says which address of the guest status does not tell, or nothing.
+func untold(vm *otv1alpha1.VirtualMachine, vmi *virtv1.VirtualMachineInstance) string {
+	if vmi == nil {
+		return ""
+	}
+	for _, has := range vmi.Status.Interfaces {
+		told := slices.ContainsFunc(vm.Status.Interfaces, func(i otv1alpha1.VirtualMachineInterfaceStatus) bool {
+			return strings.EqualFold(i.MACAddress, has.MAC) && i.IPAddress != ""
+		})
+		if has.IP != "" && !told {
+			return "status does not tell of the guest's address " + has.IP
+		}
 	}
 	return ""
 }

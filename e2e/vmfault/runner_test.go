@@ -84,7 +84,7 @@ func (r *runner) play(ctx context.Context, t *testing.T, plan lab.Plan, res *res
 			switch {
 			case err != nil:
 				err = errors.Join(err, v.check(r.world))
-				return errors.Join(err, scene.clear(context.WithoutCancel(ctx)))
+				return errors.Join(err, r.rearm(t, nil), scene.clear(context.WithoutCancel(ctx)))
 			case !told, !r.life.Proxy.Resting(linger(plan)):
 				pause := linger(plan) / 4
 				if !told {
@@ -93,7 +93,7 @@ func (r *runner) play(ctx context.Context, t *testing.T, plan lab.Plan, res *res
 				go func() { ended <- v.settle(ctx, r.world, r.story, pause) }()
 				continue
 			}
-			return r.judge(ctx, scene, v, res)
+			return r.judge(ctx, t, scene, v, res)
 		}
 	}
 }
@@ -126,11 +126,22 @@ func rules(plan lab.Plan, life int) []faultproxy.Rule {
 func (r *runner) firstLife(t *testing.T, plan lab.Plan) error {
 	t.Helper()
 	if r.life != nil {
-		return r.life.Proxy.Rearm(rules(plan, 0))
+		return r.rearm(t, rules(plan, 0))
 	}
 	r.life = r.world.Operator(t, rules(plan, 0), flags()...)
 	t.Cleanup(func() { r.life.End() }) // the last one
 	return nil
+}
+
+// rearm gives the process other rules; one that the former rules have killed since anybody looked is followed by another.
+func (r *runner) rearm(t *testing.T, rules []faultproxy.Rule) (err error) {
+	t.Helper()
+	if r.life.Proxy.Rearm(rules) == nil {
+		return nil
+	}
+	r.life.End()
+	r.life, err = r.world.Begin(t.Context(), rules, flags()...)
+	return err
 }
 
 func (r *runner) nextLife(t *testing.T, plan lab.Plan, res *result) (err error) {
@@ -159,7 +170,8 @@ func (res *result) note(life *lab.Life) {
 }
 
 // judge checks everything about a story that has settled, and cleans up after it.
-func (r *runner) judge(ctx context.Context, s *scene, v *view, res *result) error {
+func (r *runner) judge(ctx context.Context, t *testing.T, s *scene, v *view, res *result) error {
+	t.Helper()
 	settled, err := r.world.Recorder.Sync(ctx)
 	if err != nil {
 		return err
@@ -173,7 +185,8 @@ func (r *runner) judge(ctx context.Context, s *scene, v *view, res *result) erro
 	}
 	end, syncErr := r.world.Recorder.Sync(ctx)
 	err = errors.Join(err, syncErr, v.quiet(r.world, settled, end))
-	return errors.Join(err, s.clear(ctx))
+	// The plan is over: what the operator writes from now on, such as the end of a finalizer, is none of its writes.
+	return errors.Join(err, r.rearm(t, nil), s.clear(ctx))
 }
 
 // asReference compares the end with that of the first plan.

@@ -37,8 +37,17 @@ func act(name string, do func(context.Context, *scene) error) Step {
 // synced makes the image, and waits until it is there.
 func synced(mods ...imageMod) Step {
 	return Step{Name: "sync the image", Do: func(ctx context.Context, s *scene) error {
-		return s.tell(ctx, []Step{createImage(mods...), awaitImage("Succeeded", func(i *otv1alpha1.VMDiskImage) bool { return i.Status.Phase == otv1alpha1.PhaseSucceeded })})
+		return s.tell(ctx, []Step{createImage(mods...), awaitSynced()})
 	}}
+}
+
+func awaitSynced() Step {
+	return awaitImage("Succeeded", func(i *otv1alpha1.VMDiskImage) bool { return i.Status.Phase == otv1alpha1.PhaseSucceeded })
+}
+
+// awaitWrite waits for an event of the story.
+func awaitWrite(what string, match func(history.Event) bool) Step {
+	return Step{Name: "await the write of " + what, Do: func(ctx context.Context, s *scene) error { return s.await(ctx, match) }}
 }
 
 func createImage(mods ...imageMod) Step {

@@ -1,11 +1,15 @@
 package vmfault
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/e2e/history"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	virtv1 "kubevirt.io/api/core/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
@@ -21,7 +25,7 @@ func isSlow(dv *cdiv1.DataVolume) bool { return strings.HasPrefix(dv.Name, slow+
 func ends(end End) map[string]End { return map[string]End{web: end} }
 
 func stories() []Story {
-	return slices.Concat(lives(), losses(), deletions(), grants())
+	return slices.Concat(lives(), losses(), deletions(), deletedAt(), grants())
 }
 
 func template(vm *otv1alpha1.VirtualMachine) {
@@ -102,9 +106,6 @@ func deletions() []Story {
 		}},
 		// How far it came before is a matter of moments.
 		{Name: "delete-at-once", Ends: ends(gone), AnyWay: true, Steps: []Step{synced(), create(web), remove(web), awaitGone(web), untilLet(deleteImage())}},
-		{Name: "delete-claiming", Ends: ends(gone), AnyWay: true, Steps: []Step{
-			synced(), create(web), awaitUsers(1), remove(web), awaitGone(web), awaitUsers(0),
-		}},
 		{Name: "delete-cloning", Ends: map[string]End{slow: gone}, Steps: []Step{
 			synced(), create(slow), awaitReason(slow, otv1alpha1.ConditionDiskReady, otv1alpha1.ReasonDiskCloning), remove(slow), awaitGone(slow),
 		}},
@@ -118,6 +119,44 @@ func deletions() []Story {
 			synced(), create(web), create(other), awaitEnd(other, running), remove(other), awaitGone(other), awaitUsers(1), refused(deleteImage()),
 		}},
 	}
+}
+
+// deletedAt are the stories of a virtual machine that is deleted at each of the writes that are made for it.
+func deletedAt() []Story {
+	writes := map[string]func(history.Event) bool{
+		"claimed": func(e history.Event) bool {
+			i, ok := history.As[*otv1alpha1.VMDiskImage](e)
+			return ok && i.Status.References != nil && i.Status.References.Count > 0
+		},
+		"protected": func(e history.Event) bool {
+			i, ok := history.As[*otv1alpha1.VMDiskImage](e)
+			return ok && slices.Contains(i.Finalizers, otv1alpha1.FinalizerProtection)
+		},
+		"disk": func(e history.Event) bool {
+			dv, ok := history.As[*cdiv1.DataVolume](e)
+			return ok && slices.Contains(dv.Finalizers, otv1alpha1.FinalizerDisk)
+		},
+		"secret": func(e history.Event) bool {
+			return e.Created() && e.Resource == "secrets" && metav1.GetControllerOf(e.Object) != nil
+		},
+		"machine":  func(e history.Event) bool { _, ok := history.As[*virtv1.VirtualMachine](e); return ok },
+		"instance": func(e history.Event) bool { _, ok := history.As[*virtv1.VirtualMachineInstance](e); return ok },
+		"status": func(e history.Event) bool {
+			vm, ok := history.As[*otv1alpha1.VirtualMachine](e)
+			return ok && vm.Status.Phase != ""
+		},
+	}
+	var all []Story
+	for _, name := range slices.Sorted(maps.Keys(writes)) {
+		// How far it comes is a matter of moments.
+		all = append(all, Story{Name: "delete-at-" + name, Ends: ends(gone), AnyWay: true, Steps: []Step{
+			synced(), create(web), awaitWrite(name, writes[name]), remove(web), awaitGone(web), untilLet(deleteImage()),
+		}})
+	}
+	return append(all, Story{Name: "delete-at-template", Farm: true, Ends: ends(gone), AnyWay: true, Steps: []Step{
+		create(web, template), awaitImage("made", func(*otv1alpha1.VMDiskImage) bool { return true }),
+		remove(web), awaitGone(web), awaitSynced(), untilLet(deleteImage()),
+	}})
 }
 
 // grants are the stories of images of another namespace.

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	virtv1 "kubevirt.io/api/core/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -103,4 +104,23 @@ func TestPlainForgetsTheWay(t *testing.T) {
 	assert.Empty(t, Plain(a.events).Diff(Plain(b.events)))
 	failed := tell("story-2", "0e120001", way, func(i *otv1alpha1.VMDiskImage) { i.Status.Phase = otv1alpha1.PhaseFailed })
 	assert.NotEmpty(t, Plain(a.events).Diff(Plain(failed.events)), "but not the end")
+}
+
+func TestMachinesAreComparedWithoutWhatMustDiffer(t *testing.T) {
+	of := func(namespace, uid, mac string, phase otv1alpha1.VirtualMachinePhase) State {
+		told := tell(namespace, "0e120001")
+		vm := &otv1alpha1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: types.UID(uid)}}
+		vm.Status.Phase = phase
+		vm.Status.Message = "The disk " + otv1alpha1.VirtualMachineChild(vm) + " is ready at " + mac + " and 10.0.17.4"
+		told.put("virtualmachines", vm)
+		guest := &virtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+		told.put("virtualmachines", guest)
+		told.events[len(told.events)-1].Group = "kubevirt.io"
+		return Of(told.events)
+	}
+	reference := of("story-1", "one", "02:00:00:00:00:01", otv1alpha1.VirtualMachineReady)
+	assert.Contains(t, reference.Objects, "virtualmachines.kubevirt.io web")
+	assert.Empty(t, of("story-2", "two", "06:00:00:00:00:02", otv1alpha1.VirtualMachineReady).Diff(reference))
+	failed := of("story-2", "two", "06:00:00:00:00:02", otv1alpha1.VirtualMachineFailed)
+	assert.Equal(t, []string{"different: virtualmachines web\n  is    phase: Failed\n  was   phase: Ready\n"}, failed.Diff(reference))
 }
