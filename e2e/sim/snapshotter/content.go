@@ -53,7 +53,8 @@ func (s *Simulator) deleteOrphan(ctx context.Context, name string) error {
 	return client.IgnoreNotFound(s.client.Delete(ctx, &content))
 }
 
-// write replaces the snapshot's status where it differs.
+// write replaces the snapshot's status where it differs: that of this very snapshot, and not of one that came after it
+// under its name.
 func (s *Simulator) write(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, status *snapshotv1.VolumeSnapshotStatus) error {
 	if snapshot.Status != nil && status.Error == nil && status.CreationTime == nil {
 		status.Error = snapshot.Status.Error // the last error stays until something works
@@ -62,6 +63,7 @@ func (s *Simulator) write(ctx context.Context, snapshot *snapshotv1.VolumeSnapsh
 		return nil
 	}
 	before := snapshot.DeepCopy()
+	before.UID = "" // so that it is in the patch
 	snapshot.Status = status
 	return s.client.Status().Patch(ctx, snapshot, client.MergeFrom(before))
 }
