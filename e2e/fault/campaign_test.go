@@ -22,11 +22,22 @@ func TestImports(t *testing.T) {
 	tell(t, w, lab.Imports(), lab.Single)
 }
 
-// TestStories does the same, and more, to the stories of all that users do, with imports that are played at once.
+// TestStories does the same, and more, to the stories of all that users do, with imports that are played at once. Each group
+// has a world of its own, because most of a story is waiting.
 func TestStories(t *testing.T) {
 	t.Parallel()
-	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(50 * time.Millisecond), Policy: lab.BasePolicy(), Settings: lab.Settings()})
-	tell(t, w, slices.Concat(lab.Lives(), lab.Updates(), lab.Healing(), lab.Using(), lab.Collections(), lab.Deletions()), lab.Single, lab.Watches, lab.Double)
+	for group, stories := range map[string][]lab.Story{
+		"lives":     lab.Lives(),
+		"changes":   slices.Concat(lab.Updates(), lab.Healing()),
+		"uses":      slices.Concat(lab.Using(), lab.Collections()),
+		"deletions": lab.Deletions(),
+	} {
+		t.Run(group, func(t *testing.T) {
+			t.Parallel()
+			w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Instant: ptr.To(50 * time.Millisecond), Policy: lab.BasePolicy(), Settings: lab.Settings()})
+			tell(t, w, stories, lab.Single, lab.Watches, lab.Double)
+		})
+	}
 }
 
 // TestHistories compares random histories with what is made at once, and shows that the oracles of stories turn red.
@@ -40,15 +51,28 @@ func TestHistories(t *testing.T) {
 	t.Run("sabotage turns the oracles red", func(t *testing.T) { sabotage(t, w) })
 }
 
-// TestLeaders has several processes that each believe to be the leader, and answers that never come.
+// TestLeaders has several processes that each believe to be the leader.
 func TestLeaders(t *testing.T) {
 	t.Parallel()
-	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.BasePolicy(), Settings: lab.Settings()})
+	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.BasePolicy(), Settings: slow()})
 	t.Run("two leaders", func(t *testing.T) { twoLeaders(t, w) })
 	t.Run("a leader that is paused", func(t *testing.T) { pausedLeader(t, w) })
-	t.Run("a request that hangs", func(t *testing.T) { requestHangs(t, w) })
 	t.Run("an attempt that has ended", func(t *testing.T) { endedAttempts(t, w) })
+}
+
+// TestLate has writes of a former leader that come late, and answers that never come.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	w := lab.Start(t, lab.Options{Behaviour: lab.Behaviour, Policy: lab.BasePolicy(), Settings: slow()})
+	t.Run("a request that hangs", func(t *testing.T) { requestHangs(t, w) })
 	t.Run("a write that comes late", func(t *testing.T) { lateWrites(t, w) })
+}
+
+// slow are the settings for two processes at a time, on a machine that has other things to do.
+func slow() invariant.Settings {
+	s := lab.Settings()
+	s.Lag, s.Slack = 3*time.Second, 250*time.Millisecond
+	return s
 }
 
 // TestQueue runs what needs many images, with imports that take as long as they are told.

@@ -57,7 +57,7 @@ func late(t *testing.T, w *lab.World, namespace string, rule faultproxy.Rule) in
 	path, _ := w.Serve(namespace)
 	slow := "/slow/200000" + path[len("/ok"):]
 	create(t, w, namespace, w.Sim.Images.URL("/status/404/"+namespace), w.Sim.Images.URL(slow))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	held, err := first.Proxy.WaitHeld(ctx)
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func late(t *testing.T, w *lab.World, namespace string, rule faultproxy.Rule) in
 // await an event after a revision.
 func await(t *testing.T, w *lab.World, after int64, match func(history.Event) bool) history.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	event, err := w.Recorder.Wait(ctx, after, match)
 	require.NoError(t, err)

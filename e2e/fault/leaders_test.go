@@ -80,7 +80,7 @@ func pausedLeader(t *testing.T, w *lab.World) {
 	t.Logf("writes: %d and %d", len(first.Proxy.Requests()), len(second.Proxy.Requests()))
 	select {
 	case <-first.Done():
-	case <-time.After(5 * time.Second):
+	case <-time.After(20 * time.Second):
 		assert.Fail(t, "who has lost the lock must end")
 	}
 }

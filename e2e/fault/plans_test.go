@@ -2,12 +2,15 @@ package fault
 
 import (
 	"encoding/json"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/pelotech/open-terrain/e2e/fault/lab"
+	"github.com/pelotech/open-terrain/e2e/faultproxy"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -28,11 +31,17 @@ func seed(t *testing.T) uint64 {
 	return seed
 }
 
-// everything says that all plans are to run.
-func everything() bool { return os.Getenv("OT_PLANS") == "all" }
+// What OT_PLANS may be besides a number.
+const (
+	distinct = "distinct" // what may show something of its own: see lab.Distinct
+	all      = "all"      // every fault at every write
+)
 
-// choose some of the plans, or all of them.
-func choose(t *testing.T, plans []lab.Plan) []lab.Plan {
+// thorough says that this is the campaign, and no sample.
+func thorough() bool { return os.Getenv("OT_PLANS") == all || os.Getenv("OT_PLANS") == distinct }
+
+// choose some of the plans of a story whose reference has made these writes, or all of them.
+func choose(t *testing.T, plans []lab.Plan, writes []faultproxy.Request, random *rand.Rand) []lab.Plan {
 	t.Helper()
 	if chosen, ok := given(t); ok {
 		return []lab.Plan{chosen}
@@ -40,16 +49,25 @@ func choose(t *testing.T, plans []lab.Plan) []lab.Plan {
 	number := sample
 	switch text := os.Getenv("OT_PLANS"); text {
 	case "":
-	case "all":
+	case all:
 		return plans
+	case distinct:
+		return lab.Distinct(plans, writes, random)
 	default:
 		var err error
 		number, err = strconv.Atoi(text)
 		require.NoError(t, err)
 	}
-	random := rand.New(rand.NewPCG(seed(t), 0)) //nolint:gosec // plans, no secrets
 	random.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
 	return plans[:min(number, len(plans))]
+}
+
+// random choices for a story: others for each, so that not all get the same kind of fault.
+func random(t *testing.T, story string) *rand.Rand {
+	t.Helper()
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(story))                    // to memory
+	return rand.New(rand.NewPCG(seed(t), hash.Sum64())) //nolint:gosec // plans, no secrets
 }
 
 // given is the plan of OT_PLAN.
@@ -82,25 +100,29 @@ func tell(t *testing.T, w *lab.World, stories []lab.Story, enumerate ...func(str
 			r := &lab.Runner{World: w, Story: story}
 			reference, err := r.Run(t, lab.Plan{Story: story.Name})
 			require.NoError(t, err)
-			var all []lab.Plan
-			for _, plans := range enumerate {
+			var plans []lab.Plan
+			for _, more := range enumerate {
 				// One more than the reference: the number of writes may differ by what happened to come first.
-				all = append(all, plans(story.Name, len(reference.Writes)+1)...)
+				plans = append(plans, more(story.Name, len(reference.Writes)+1)...)
 			}
-			runAll(t, r, reference, choose(t, all), len(all))
+			random := random(t, story.Name)
+			chosen := choose(t, slices.Clone(plans), reference.Writes, random)
+			counts := tally{tried: kindsOf(chosen), distinct: kindsOf(lab.Distinct(plans, reference.Writes, random)), all: kindsOf(plans)}
+			t.Logf("%s: %s", story.Name, counts)
+			runAll(t, r, reference, chosen, counts)
 		})
 	}
 }
 
-func runAll(t *testing.T, r *lab.Runner, reference lab.Result, plans []lab.Plan, all int) {
+func runAll(t *testing.T, r *lab.Runner, reference lab.Result, plans []lab.Plan, counts tally) {
 	t.Helper()
-	line := row{story: r.Story.Name, writes: len(reference.Writes), of: all}
+	line := row{story: r.Story.Name, writes: len(reference.Writes), of: counts.all.sum(), tally: counts}
 	for _, plan := range plans {
 		result, err := r.Run(t, plan)
 		line.add(result, err)
 		if !assert.NoError(t, err) {
 			// The world may be broken now, but a story's own namespace is new each time.
-			if line.red > 2 || !everything() {
+			if line.red > 2 || !thorough() {
 				break
 			}
 		}

@@ -59,7 +59,7 @@ func randomHistories(t *testing.T, w *lab.World) {
 	life := w.Operator(t, nil, lab.Alone()...)
 	defer life.End()
 	number := histories
-	if everything() {
+	if thorough() {
 		number = allHistories
 	}
 	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(number)))

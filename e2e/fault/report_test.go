@@ -1,9 +1,11 @@
 package fault
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,8 @@ type row struct {
 	story                                     string
 	writes, of, plans, struck, processes, red int
 	took                                      time.Duration
+
+	tally tally
 }
 
 func (r *row) add(result lab.Result, err error) {
@@ -49,8 +53,18 @@ func report(t *testing.T, r row) {
 	rows = append(rows, r)
 }
 
+// worlds is how many there are at a time, unless -parallel says another number: two cores are idle for half of the time of
+// two.
+const worlds = 4
+
 // TestMain writes the table when all is over.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(worlds)) // it is a number
+	}
 	code := m.Run()
 	if err := writeTable(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -63,7 +77,7 @@ func writeTable() error {
 	if len(rows) == 0 {
 		return nil
 	}
-	text := table(rows)
+	text := table(rows) + "\n" + kindTable(rows)
 	fmt.Fprintln(os.Stdout, text)
 	if path := os.Getenv("OT_TABLE"); path != "" {
 		return os.WriteFile(path, []byte(text), 0o600)
@@ -71,12 +85,30 @@ func writeTable() error {
 	return nil
 }
 
+func line(w io.Writer, cells ...any) {
+	fmt.Fprintln(w, strings.TrimSuffix(fmt.Sprintf(strings.Repeat("%v\t", len(cells)), cells...), "\t"))
+}
+
+// kindTable says how many plans of each kind there are, and how many of them were tried.
+func kindTable(rows []row) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	line(w, "fault", "plans", "distinct", "of", "make fault tries it")
+	sum := tally{tried: kinds{}, distinct: kinds{}, all: kinds{}}
+	for _, r := range rows {
+		sum.add(r.tally)
+	}
+	for _, kind := range sum.all.sorted() {
+		line(w, kind.Name, sum.tried[kind], sum.distinct[kind], sum.all[kind], kind.Reach)
+	}
+	line(w, "all", sum.tried.sum(), sum.distinct.sum(), sum.all.sum())
+	_ = w.Flush() // to memory
+	return text.String()
+}
+
 func table(rows []row) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	line := func(w io.Writer, cells ...any) {
-		fmt.Fprintln(w, strings.TrimSuffix(fmt.Sprintf(strings.Repeat("%v\t", len(cells)), cells...), "\t"))
-	}
 	line(w, "story", "writes", "plans", "of", "struck", "processes", "s a plan", "red")
 	total := row{story: "all"}
 	for _, r := range rows {

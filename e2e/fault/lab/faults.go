@@ -11,6 +11,8 @@ import (
 type Plan struct {
 	Story string              `json:"story"`
 	Lives [][]faultproxy.Rule `json:"lives"`
+	// Kind of what goes wrong, wherever it does; a plan that was given has none.
+	Kind Kind `json:"-"`
 }
 
 func (p Plan) String() string {
@@ -36,20 +38,20 @@ const (
 )
 
 // Faults are the ways in which one write can go wrong.
-func Faults() []faultproxy.Rule {
-	return []faultproxy.Rule{
-		{When: faultproxy.SeverBefore},
-		{When: faultproxy.Sever},
-		{When: faultproxy.After},
-		{When: faultproxy.After, Code: 500},
-		{When: faultproxy.Before, Code: 500},
-		{When: faultproxy.Before, Code: 409},
-		{When: faultproxy.Before, Code: 429},
-		{When: faultproxy.Before, Delay: hung},
-		{When: faultproxy.After, Delay: hung},
-		{When: faultproxy.Before, Code: 500, Times: burst},
-		{When: faultproxy.Before, Code: 409, Times: burst},
-		{When: faultproxy.After, Times: burst},
+func Faults() []Fault {
+	return []Fault{
+		{Kind{"killed before", Each}, faultproxy.Rule{When: faultproxy.SeverBefore}},
+		{Kind{"killed after", Each}, faultproxy.Rule{When: faultproxy.Sever}},
+		{Kind{"answer lost", Each}, faultproxy.Rule{When: faultproxy.After}},
+		{Kind{"500, though done", Alike}, faultproxy.Rule{When: faultproxy.After, Code: 500}},
+		{Kind{"500", Alike}, faultproxy.Rule{When: faultproxy.Before, Code: 500}},
+		{Kind{"409", Each}, faultproxy.Rule{When: faultproxy.Before, Code: 409}},
+		{Kind{"429", Alike}, faultproxy.Rule{When: faultproxy.Before, Code: 429}},
+		{Kind{"hangs, breaks", Alike}, faultproxy.Rule{When: faultproxy.Before, Delay: hung}},
+		{Kind{"hangs, breaks, though done", Alike}, faultproxy.Rule{When: faultproxy.After, Delay: hung}},
+		{Kind{"500 in a row", Some}, faultproxy.Rule{When: faultproxy.Before, Code: 500, Times: burst}},
+		{Kind{"409 in a row", Some}, faultproxy.Rule{When: faultproxy.Before, Code: 409, Times: burst}},
+		{Kind{"answers lost in a row", Some}, faultproxy.Rule{When: faultproxy.After, Times: burst}},
 	}
 }
 
@@ -62,9 +64,10 @@ var watched = []string{
 func Single(story string, writes int) []Plan {
 	var plans []Plan
 	for n := 1; n <= writes; n++ {
-		for _, rule := range Faults() {
+		for _, fault := range Faults() {
+			rule := fault.Rule
 			rule.Nth = n
-			plans = append(plans, Plan{Story: story, Lives: [][]faultproxy.Rule{{rule}}})
+			plans = append(plans, Plan{Story: story, Lives: [][]faultproxy.Rule{{rule}}, Kind: fault.Kind})
 		}
 	}
 	return plans
@@ -72,12 +75,13 @@ func Single(story string, writes int) []Plan {
 
 // Watches are the plans in which the operator hears late, or never, what happened to one kind after one of its writes.
 func Watches(story string, writes int) []Plan {
+	kinds := map[faultproxy.When]Kind{faultproxy.Stale: {"watch silent", Some}, faultproxy.Relist: {"watch expired", Some}}
 	var plans []Plan
 	for n := 1; n <= writes; n++ {
 		for _, resource := range watched {
 			for _, when := range []faultproxy.When{faultproxy.Stale, faultproxy.Relist} {
 				rule := faultproxy.Rule{Nth: n, When: when, Watch: resource, Delay: stale}
-				plans = append(plans, Plan{Story: story, Lives: [][]faultproxy.Rule{{rule}}})
+				plans = append(plans, Plan{Story: story, Lives: [][]faultproxy.Rule{{rule}}, Kind: kinds[when]})
 			}
 		}
 	}
@@ -91,7 +95,7 @@ func Double(story string, writes int) []Plan {
 	for n := 1; n <= writes; n++ {
 		for again := 1; again <= soon; again++ {
 			for _, second := range []faultproxy.When{faultproxy.Sever, faultproxy.SeverBefore} {
-				plans = append(plans, Plan{Story: story, Lives: [][]faultproxy.Rule{
+				plans = append(plans, Plan{Story: story, Kind: Kind{"killed twice", Some}, Lives: [][]faultproxy.Rule{
 					{{Nth: n, When: faultproxy.Sever}}, {{Nth: again, When: second}},
 				}})
 			}
