@@ -43,7 +43,7 @@ test-race: ## The tests of apis and of the operators with the race detector
 fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
 	scripts/fuzz.sh
 
-fault: ## Every fault at every write of every story: hours (OT_PLANS=N: N of each story; TEST_ARGS=... for go test)
+fault: ## Kills, lost answers, 409s at each write of every story, a choice of the rest: an hour (OT_PLANS=all: hours, OT_PLANS=N: N of each story)
 	scripts/fault.sh
 
 bench: ## Measure each operator against its floor: a table, and e2e/bench/results.json (BENCH_ARGS=... for single rows)
