@@ -55,7 +55,7 @@ func report(t *testing.T, r row) {
 
 // worlds is how many there are at a time, unless -parallel says another number: two cores are idle for half of the time of
 // two.
-const worlds = 4
+const worlds = 3
 
 // TestMain writes the table when all is over.
 func TestMain(m *testing.M) {

@@ -61,6 +61,7 @@ type Proxy struct {
 	underWay int           // counted writes without an answer
 	struck   time.Time     // when a rule last struck
 	news     map[string]*news
+	watched  map[string]time.Time // when the first watch of each resource came
 }
 
 // Start listens on a free port of the loopback interface.
@@ -84,7 +85,7 @@ func Start(options Options) (*Proxy, error) {
 	p := &Proxy{
 		options: options, forward: forward, address: listener.Addr().String(),
 		closed: make(chan struct{}), released: make(chan struct{}), dropped: make(chan struct{}), severed: make(chan struct{}),
-		changed: make(chan struct{}), matched: make([]int, len(options.Rules)), news: map[string]*news{},
+		changed: make(chan struct{}), matched: make([]int, len(options.Rules)), news: map[string]*news{}, watched: map[string]time.Time{},
 	}
 	p.server = &http.Server{
 		Handler: p, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute,
@@ -162,6 +163,18 @@ func (p *Proxy) Resting(since time.Duration) bool {
 		}
 	}
 	return p.underWay == 0 && time.Since(p.struck) > since
+}
+
+// Awake says that the process has been watching these resources for a while: it knows what there is.
+func (p *Proxy) Awake(since time.Duration, resources ...string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, resource := range resources {
+		if first, yes := p.watched[resource]; !yes || time.Since(first) < since {
+			return false
+		}
+	}
+	return true
 }
 
 // Requests returns the counted writes so far: that of number n is at n-1.

@@ -88,6 +88,15 @@ func TestAHeldWatchSaysLaterWhatItKept(t *testing.T) {
 	assert.Equal(t, "three", <-lines)
 }
 
+func TestAProcessIsAwakeWhenItWatchesEverything(t *testing.T) {
+	proxy, _ := streaming(t, faultproxy.Options{})
+	assert.False(t, proxy.Awake(0, "vmdiskimages"))
+	watchAt(t, proxy, "&resourceVersion=7")
+	assert.True(t, proxy.Awake(0, "vmdiskimages"))
+	assert.False(t, proxy.Awake(time.Hour, "vmdiskimages"), "for a while")
+	assert.False(t, proxy.Awake(0, "vmdiskimages", "datavolumes"))
+}
+
 func TestAnExpiredWatchHasToListAnew(t *testing.T) {
 	proxy, news := streaming(t, faultproxy.Options{})
 	_, lines := watchAt(t, proxy, "&resourceVersion=7")

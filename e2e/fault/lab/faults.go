@@ -55,7 +55,7 @@ func Faults() []Fault {
 	}
 }
 
-// watched are the resources that the operator watches.
+// watched are the resources that the operator watches for the sake of an image.
 var watched = []string{
 	"vmdiskimages", "datavolumes", "persistentvolumeclaims", "volumesnapshots", "volumesnapshotcontents", "leases", "configmaps",
 }

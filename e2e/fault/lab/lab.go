@@ -36,7 +36,7 @@ import (
 )
 
 // settled is how long nothing but the leader's Lease may change before a story counts as over.
-const settled = 200 * time.Millisecond
+const settled = 300 * time.Millisecond
 
 // Options of a world.
 type Options struct {

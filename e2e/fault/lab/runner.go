@@ -89,7 +89,7 @@ func (r *Runner) run(ctx context.Context, t *testing.T, plan Plan) (Result, erro
 				told = true
 				go func() { ended <- v.settle(ctx, r.World) }()
 				continue
-			case !r.life.Proxy.Resting(plan.linger()):
+			case !r.life.Proxy.Resting(plan.linger()), !r.life.Proxy.Awake(settled, append(watched, "datasyncs")...):
 				go func() { ended <- v.settleAfter(ctx, r.World, plan.linger()) }()
 				continue
 			}
@@ -176,7 +176,8 @@ func (r *Runner) judge(ctx context.Context, scene *Scene, v *view, result *Resul
 	if scene.Afterwards != nil {
 		err = errors.Join(err, scene.Afterwards())
 	}
-	return errors.Join(err, scene.clear(ctx))
+	// The plan is over: what the operator writes from now on, such as the end of a finalizer, is none of its writes.
+	return errors.Join(err, r.life.Proxy.Rearm(nil), scene.clear(ctx))
 }
 
 // asReference compares the end with that of the first plan.
@@ -202,15 +203,16 @@ func (r *Runner) stillQuiet(ctx context.Context) error {
 	if r.left == nil {
 		return nil
 	}
-	if err := r.left.quietAfter(r.World, r.settled); err != nil {
+	left := r.left
+	r.left = nil // what is wrong is told once
+	if err := left.quietAfter(r.World, r.settled); err != nil {
 		return fmt.Errorf("after the plan before: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, sweep)
 	defer cancel()
-	if err := r.left.awaitNothing(ctx, r.World); err != nil {
+	if err := left.awaitNothing(ctx, r.World); err != nil {
 		return fmt.Errorf("after the plan before: %w", err)
 	}
-	r.left = nil
 	return nil
 }
 
