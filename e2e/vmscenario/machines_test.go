@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/e2e/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,13 @@ func (w *world) namespace(t *testing.T) string {
 // show prints what there is of a story that has failed.
 func (w *world) show(t *testing.T, namespace string) {
 	t.Helper()
+	for name, operator := range map[string]*harness.Operator{"disk-sync-operator": w.disks, "vm-operator": w.machines} {
+		select {
+		case <-operator.Done():
+			t.Logf("the %s has ended: %v", name, operator.Wait())
+		default:
+		}
+	}
 	for _, args := range [][]string{
 		{"get", "otvm,vm,vmi,vmdi,dv,pvc,pods,events", "-n", namespace, "-o", "wide"},
 		{"get", "otvm,vmdi,dv,vm", "-n", namespace, "-o", "yaml", "--show-managed-fields=false"},

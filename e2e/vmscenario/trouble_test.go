@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	virtv1 "kubevirt.io/api/core/v1"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -56,7 +57,9 @@ func neverRuns(t *testing.T, w *world) {
 	w.behave.guest(t, vm, kubevirt.Behaviour{NeverRuns: true})
 	w.create(t, vm)
 	w.becomes(t, vm, v1alpha1.VirtualMachineFailed, v1alpha1.ReasonProvisioningTimeout)
-	assert.Contains(t, vm.Status.Message, "KubeVirt starts the guest")
+	w.await(t, vm, "told what it waits for", func(vm *v1alpha1.VirtualMachine) bool {
+		return containsAll(vm.Status.Message, "Not ready by", "KubeVirt starts the guest")
+	})
 	w.behave.guest(t, vm, kubevirt.Behaviour{})
 	w.runs(t, vm)
 }
@@ -162,9 +165,10 @@ func virtAPIAway(t *testing.T, w *world) {
 	w.simulated.KubeVirt.SetAway(true)
 	defer w.simulated.KubeVirt.SetAway(false)
 	vm := w.create(t, machine(namespace, "web", i))
-	w.await(t, vm, "given its disk", func(vm *v1alpha1.VirtualMachine) bool {
-		return reasonOf(vm, v1alpha1.ConditionDiskReady) == v1alpha1.ReasonDiskReady
-	})
+	dv := &cdiv1.DataVolume{}
+	require.Eventually(t, func() bool {
+		return w.client.Get(t.Context(), childOf(vm), dv) == nil && dv.Status.Phase == cdiv1.Succeeded
+	}, w.patience, w.poll, "it has its disk")
 	time.Sleep(time.Second)
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(vm), vm))
 	assert.Equal(t, v1alpha1.VirtualMachineProvisioning, vm.Status.Phase)

@@ -192,10 +192,10 @@ func (w *world) policy(t *testing.T, differ map[string]string) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Contains(c, metric(c, w.disks, "disksync_policy_info"), label) }, w.patience, w.poll)
 }
 
-// elects is what both operators are told, so that the next one takes over soon.
+// elects is what both operators are told, so that the next one takes over soon, and a busy machine costs nobody his lease.
 func elects() []string {
 	return []string{
-		"--leader-elect", "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms", "--zap-log-level=debug",
+		"--leader-elect", "--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=500ms", "--zap-log-level=debug",
 	}
 }
 
