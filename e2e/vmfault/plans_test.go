@@ -20,7 +20,7 @@ import (
 // How many plans of how many stories run, unless OT_PLANS says another number of plans, or "all".
 const (
 	sample          = 1
-	sampleOfStories = 8
+	sampleOfStories = 6
 )
 
 // stale is how long watches are silent.
