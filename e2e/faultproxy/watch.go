@@ -110,8 +110,8 @@ func startsAnew(r *http.Request) bool {
 // watch passes a watch on for as long as nobody ends it.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request Request) {
 	p.mu.Lock()
-	if _, again := p.watched[request.Resource]; !again {
-		p.watched[request.Resource] = time.Now()
+	if _, again := p.watched[topic(request)]; !again {
+		p.watched[topic(request)] = time.Now()
 	}
 	n := p.newsOf(topic(request))
 	over, expired := n.over, n.expired && !startsAnew(r)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How many plans of how many stories run, unless OT_PLANS says another number of plans, or "all".
+// How many plans of how many stories run, unless OT_PLANS says another number of plans, "distinct", or "all".
 const (
 	sample          = 1
 	sampleOfStories = 6
@@ -27,14 +27,14 @@ const (
 const stale = 400 * time.Millisecond
 
 // faults are the ways in which one write can go wrong.
-var faults = []faultproxy.Rule{
-	{When: faultproxy.SeverBefore},
-	{When: faultproxy.Sever},
-	{When: faultproxy.After},
-	{When: faultproxy.After, Code: 500},
-	{When: faultproxy.Before, Code: 409},
-	{When: faultproxy.Before, Code: 429},
-	{When: faultproxy.Before, Code: 500},
+var faults = []lab.Fault{
+	{Kind: lab.Kind{Name: "killed before", Reach: lab.Each}, Rule: faultproxy.Rule{When: faultproxy.SeverBefore}},
+	{Kind: lab.Kind{Name: "killed after", Reach: lab.Each}, Rule: faultproxy.Rule{When: faultproxy.Sever}},
+	{Kind: lab.Kind{Name: "answer lost", Reach: lab.Each}, Rule: faultproxy.Rule{When: faultproxy.After}},
+	{Kind: lab.Kind{Name: "500, though done", Reach: lab.Alike}, Rule: faultproxy.Rule{When: faultproxy.After, Code: 500}},
+	{Kind: lab.Kind{Name: "409", Reach: lab.Each}, Rule: faultproxy.Rule{When: faultproxy.Before, Code: 409}},
+	{Kind: lab.Kind{Name: "429", Reach: lab.Alike}, Rule: faultproxy.Rule{When: faultproxy.Before, Code: 429}},
+	{Kind: lab.Kind{Name: "500", Reach: lab.Alike}, Rule: faultproxy.Rule{When: faultproxy.Before, Code: 500}},
 }
 
 // watched are the resources whose watches fall silent after a write.
@@ -46,17 +46,18 @@ var watched = []string{
 // enumerate all plans of a story with that many writes, in an order that is always the same.
 func enumerate(story string, writes int) []lab.Plan {
 	var plans []lab.Plan
-	add := func(rule faultproxy.Rule) {
-		plans = append(plans, lab.Plan{Story: story, Lives: [][]faultproxy.Rule{{rule}}})
+	add := func(n int, kind lab.Kind, rule faultproxy.Rule) {
+		rule.Nth = n
+		plans = append(plans, lab.Plan{Story: story, Lives: [][]faultproxy.Rule{{rule}}, Kind: kind})
 	}
 	for n := 1; n <= writes; n++ {
-		for _, rule := range faults {
-			rule.Nth = n
-			add(rule)
+		for _, fault := range faults {
+			add(n, fault.Kind, fault.Rule)
 		}
 		for _, resource := range watched {
 			for _, when := range []faultproxy.When{faultproxy.Stale, faultproxy.Relist} {
-				add(faultproxy.Rule{Nth: n, When: when, Watch: resource, Delay: stale})
+				kind := lab.Kind{Name: string(when) + " " + resource, Reach: lab.Some}
+				add(n, kind, faultproxy.Rule{When: when, Watch: resource, Delay: stale})
 			}
 		}
 	}
@@ -89,24 +90,26 @@ func seed(t *testing.T) uint64 {
 }
 
 // choose some of the plans, or all of them.
-func choose(t *testing.T, plans []lab.Plan) []lab.Plan {
+func choose(t *testing.T, plans []lab.Plan, writes []faultproxy.Request) []lab.Plan {
 	t.Helper()
 	if chosen, ok := given(t); ok {
 		return []lab.Plan{chosen}
 	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(plans[0].Story))              // to memory
+	random := rand.New(rand.NewPCG(seed(t), hash.Sum64())) //nolint:gosec // plans, no secrets
 	number := sample
 	switch text := os.Getenv("OT_PLANS"); text {
 	case "":
-	case "all", "distinct":
+	case "all":
 		return plans
+	case "distinct":
+		return lab.Distinct(plans, writes, random)
 	default:
 		var err error
 		number, err = strconv.Atoi(text)
 		require.NoError(t, err)
 	}
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(plans[0].Story))              // to memory
-	random := rand.New(rand.NewPCG(seed(t), hash.Sum64())) //nolint:gosec // plans, no secrets
 	random.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
 	return plans[:min(number, len(plans))]
 }

@@ -85,8 +85,8 @@ func (r *runner) play(ctx context.Context, t *testing.T, plan lab.Plan, res *res
 			case err != nil:
 				err = errors.Join(err, v.check(r.world))
 				return errors.Join(err, r.rearm(t, nil), scene.clear(context.WithoutCancel(ctx)))
-			case !told, !r.life.Proxy.Resting(linger(plan)):
-				pause := linger(plan) / 4
+			case !told, !r.life.Proxy.Resting(linger(plan)), !r.life.Proxy.Awake(settled, watched...):
+				pause := max(linger(plan)/4, 25*time.Millisecond)
 				if !told {
 					told, pause = true, 0
 				}
