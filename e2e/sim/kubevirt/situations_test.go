@@ -216,13 +216,17 @@ func TestAGuestThatNeverRanKeepsItsSpec(t *testing.T) {
 	ns := namespace(t)
 	cloned(t, ns, "vm")
 	memory := func(size string) func(*virtv1.VirtualMachine) {
-		return func(vm *virtv1.VirtualMachine) { vm.Spec.Template.Spec.Domain.Memory.Guest = new(resource.MustParse(size)) }
+		return func(vm *virtv1.VirtualMachine) {
+			vm.Spec.Template.Spec.Domain.Memory.Guest = new(resource.MustParse(size))
+		}
 	}
 	vm := machine(ns, "vm", memory("1Ti"))
 	s := follow(t, vm)
 	s.becomes(t, unschedulable)
 	change(t, vm, memory("64Mi"))
-	s.until(t, "to be restarted", func(vm *virtv1.VirtualMachine) bool { return condition(vm, "RestartRequired").Status == corev1.ConditionTrue })
+	s.until(t, "to be restarted", func(vm *virtv1.VirtualMachine) bool {
+		return condition(vm, "RestartRequired").Status == corev1.ConditionTrue
+	})
 	assert.Equal(t, unschedulable, s.last.Status.PrintableStatus)
 	s.states = nil
 	require.NoError(t, cl.Delete(t.Context(), &virtv1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vm"}}))

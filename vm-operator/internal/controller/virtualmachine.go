@@ -71,8 +71,8 @@ func (r *VirtualMachines) Reconcile(ctx context.Context, req reconcile.Request) 
 // act changes the children, and then says so. Status is written when a change failed, too: the deadline runs in any case.
 func (r *VirtualMachines) act(ctx context.Context, s plan.Snapshot, d plan.Decision) (reconcile.Result, error) {
 	refusals, failed := r.carryOut(ctx, s, d.Actions)
-	if len(refusals) > 0 {
-		s.Refusals = refusals
+	if len(refusals) > 0 || failed != nil {
+		s.Refusals, s.Failing = refusals, failed != nil
 		d = plan.Next(s, r.settings, r.now())
 	}
 	if err := errors.Join(failed, r.report(ctx, s.VM, d.Report)); err != nil {

@@ -58,6 +58,8 @@ type Snapshot struct {
 
 	// Refusals are what the API server, a webhook or a quota said against an action of this reconcile.
 	Refusals map[Child]Refusal
+	// Failing says that an action of this reconcile failed, and is tried again.
+	Failing bool
 }
 
 // Child is what the operator makes for a VirtualMachine.

@@ -18,8 +18,11 @@ const (
 	quietStart = 3 * time.Second
 )
 
-// quietly says that what is waited for needs no word yet, and until when.
+// quietly says that what is waited for needs no word yet, and until when. What is tried in vain does.
 func quietly(s Snapshot, d Decision, now time.Time) (quiet bool, until time.Time) {
+	if s.Failing || len(s.Refusals) > 0 {
+		return false, time.Time{}
+	}
 	if quiet, until = waitsQuietly(s, d, now); quiet {
 		return quiet, until
 	}
@@ -43,7 +46,7 @@ func startsQuietly(s Snapshot, d Decision, now time.Time) (quiet bool, until tim
 	}
 	age, told := now.Sub(made), s.VM.Status
 	until = made.Add(quietStart)
-	return len(s.Refusals) == 0 && told.ObservedGeneration == s.VM.Generation && told.PrintableStatus == "" &&
+	return told.ObservedGeneration == s.VM.Generation && told.PrintableStatus == "" &&
 		toldCloning(s.VM) && d.Report.Blocking.Reason == v1alpha1.ReasonStarting && d.Report.Stalled == nil && age > -quietStart && age < quietStart, until
 }
 
