@@ -2,6 +2,7 @@ package chart
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestSchemaOfVMOperatorRefuses(t *testing.T) {
@@ -19,6 +23,7 @@ func TestSchemaOfVMOperatorRefuses(t *testing.T) {
 		"a key of the other operator":        {`policy={"concurrency":2}`, "policy"},
 		"a word for a switch":                {`authorCheck.enabled="yes"`, "authorCheck/enabled"},
 		"a switch that does not exist":       {`authorCheck.mode="audit"`, "authorCheck"},
+		"a namespace that cannot be":         {`passwordSecrets={"namespaces":["Lab_A"]}`, "passwordSecrets/namespaces"},
 		"less time to stop than it takes":    {`terminationGracePeriodSeconds=10`, "terminationGracePeriodSeconds"},
 		"a privileged port, as no user has":  {`metrics.port=80`, "metrics/port"},
 		"a negative number of replicas":      {`replicas=-1`, "replicas"},
@@ -88,4 +93,38 @@ func TestVMOperatorKnowsTheFlagsOfItsDeployment(t *testing.T) {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		assert.Regexp(t, `(?m)^  -`+name+`( |$)`, string(usage), arg)
 	}
+}
+
+// Secrets are written, and read nowhere but where a namespace lets the operator do so.
+func TestVMOperatorReadsNoSecrets(t *testing.T) {
+	bindings := func(objects []*unstructured.Unstructured) (namespaces []string) {
+		for _, object := range objects {
+			var binding rbacv1.RoleBinding
+			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &binding))
+			if object.GetKind() == "RoleBinding" && binding.RoleRef.Kind == "ClusterRole" {
+				assert.Equal(t, "vm-operator-password-reader", binding.RoleRef.Name)
+				assert.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Name: "vm-operator", Namespace: VM.Namespace}}, binding.Subjects)
+				namespaces = append(namespaces, binding.Namespace)
+			}
+		}
+		return namespaces
+	}
+	objects := renderOf(t, VM)
+	rights := map[string][]string{}
+	for _, object := range objects {
+		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role))
+		for _, rule := range role.Rules {
+			assert.NotContains(t, rule.Resources, "*")
+			if slices.Contains(rule.Resources, "secrets") {
+				rights[role.Name] = append(rights[role.Name], rule.Verbs...)
+			}
+		}
+	}
+	assert.Equal(t, map[string][]string{"vm-operator": {"create", "patch"}, "vm-operator-password-reader": {"get"}}, rights)
+	assert.Empty(t, bindings(objects), "the other is bound nowhere")
+	assert.Equal(t, []string{"lab-a", "lab-b"}, bindings(renderOf(t, VM, `passwordSecrets={"namespaces":["lab-a","lab-b"]}`)))
 }

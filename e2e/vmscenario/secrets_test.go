@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// passwordFromSecret waits for the Secret. Then neither password stands anywhere but in Secrets, and the plain one in the spec
+// passwordFromSecret waits for the right to read the Secret, which status says how to give, and for the Secret. Then neither password stands anywhere but in Secrets, and the plain one in the spec
 // that has it.
 func passwordFromSecret(t *testing.T, w *world) {
 	const canary, plain = "c4nary-of-the-secret", "c4nary-of-the-spec"
@@ -32,6 +33,9 @@ func passwordFromSecret(t *testing.T, w *world) {
 			{Name: "demo", PlainTextPasswd: plain},
 		}
 	}))
+	w.waits(t, vm, v1alpha1.ReasonNotAuthorized, "kubectl create rolebinding vm-operator-passwords -n "+namespace+
+		" --clusterrole=vm-operator-password-reader --serviceaccount=vm-operator:vm-operator")
+	w.letsReadPasswords(t, namespace)
 	w.waits(t, vm, v1alpha1.ReasonSecretMissing, "passwords")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "passwords"}, StringData: map[string]string{"other": "x"}}
 	require.NoError(t, w.client.Create(t.Context(), secret))
@@ -48,6 +52,57 @@ func passwordFromSecret(t *testing.T, w *world) {
 	}
 	w.nowhere(t, namespace, canary, made)
 	w.nowhere(t, namespace, plain, made)
+}
+
+// letsReadPasswords does what status asks for.
+func (w *world) letsReadPasswords(t *testing.T, namespace string) {
+	t.Helper()
+	require.NoError(t, w.client.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "vm-operator-passwords"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "vm-operator-password-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: chart.VM.Namespace, Name: chart.VM.Name}},
+	}))
+}
+
+// secretDeleted: the Secret of a guest that runs is missed by nobody. It is there again when the guest cannot start without it,
+// and before it is made to start.
+func secretDeleted(t *testing.T, w *world) {
+	namespace := w.namespace(t)
+	vm := w.create(t, machine(namespace, "web", w.synced(t, namespace, "golden")))
+	w.runs(t, vm)
+	made, guest := &corev1.Secret{}, w.guestOf(t, vm)
+	require.NoError(t, w.client.Get(t.Context(), childOf(vm), made))
+	assert.Regexp(t, "^[0-9a-f]{64}$", guest.Annotations[v1alpha1.AnnotationCloudInit])
+	require.NoError(t, w.client.Delete(t.Context(), made))
+	first := w.instanceOf(t, vm)
+	require.NoError(t, w.client.Delete(t.Context(), first))
+	require.Eventually(t, func() bool {
+		again := &corev1.Secret{}
+		return w.client.Get(t.Context(), childOf(vm), again) == nil && again.UID != made.UID
+	}, w.patience, w.poll)
+	w.runs(t, vm)
+	assert.NotEqual(t, first.UID, w.instanceOf(t, vm).UID)
+
+	w.change(t, vm, strategy(v1alpha1.RunHalted))
+	w.becomes(t, vm, v1alpha1.VirtualMachineReady, v1alpha1.ReasonNotStarted)
+	require.NoError(t, w.client.Delete(t.Context(), made))
+	w.change(t, vm, strategy(v1alpha1.RunAlways))
+	w.runs(t, vm)
+}
+
+// secretOfSomebodyElse is a Secret under the name of ours with other values: it is left as it is.
+func secretOfSomebodyElse(t *testing.T, w *world) {
+	namespace := w.namespace(t)
+	vm := w.create(t, machine(namespace, "web", image(namespace, "golden")))
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: childOf(vm).Name}, StringData: map[string]string{"userdata": "mine"}}
+	require.NoError(t, w.client.Create(t.Context(), foreign))
+	w.synced(t, namespace, "golden")
+	w.becomes(t, vm, v1alpha1.VirtualMachineFailed, v1alpha1.ReasonNameTaken)
+	require.NoError(t, w.client.Get(t.Context(), childOf(vm), foreign))
+	assert.Equal(t, "mine", string(foreign.Data["userdata"]))
+	assert.Empty(t, foreign.OwnerReferences)
+	require.NoError(t, w.client.Delete(t.Context(), foreign))
+	w.runs(t, vm)
 }
 
 // nowhere looks for a password, and for the hashes that the guest gets, in every object of the namespace and in the logs.

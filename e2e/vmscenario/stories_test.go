@@ -78,6 +78,8 @@ func anywhere() map[string]story {
 		"a quota that does not admit the guest is told, and left":                guestQuota,
 		"a disk is never smaller than its image, and as large as asked for":      diskSizes,
 		"a guest that no node takes fails, and runs once it is small enough":     unschedulable,
+		"a Secret that was deleted is there again when it is needed":             secretDeleted,
+		"a Secret of somebody else is left alone":                                secretOfSomebodyElse,
 		"a password in a Secret is waited for, and stays out of everything else": passwordFromSecret,
 		"a provisioningTimeout fails what waits, and it goes on when it can":     provisioningTimeout,
 		"a foreign VirtualMachine of KubeVirt is left alone":                     foreignMachine,

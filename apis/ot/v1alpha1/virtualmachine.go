@@ -127,6 +127,9 @@ const (
 	AnnotationImageRevision = "pelotech.ot/image-revision"
 	// AnnotationRequestedBy on an image that was made from a template is the virtual machine, as namespace/name.
 	AnnotationRequestedBy = "pelotech.ot/requested-by"
+	// AnnotationCloudInit on KubeVirt's machine is the fingerprint of the cloud-init Secret that was applied last. Nothing of a
+	// password goes into it.
+	AnnotationCloudInit = "pelotech.ot/cloud-init-hash"
 	// AnnotationAppliedFields on KubeVirt's machine is a hash of the names of the fields that the operator applied: another set of
 	// fields is applied again, so that the API server takes away those that are left out.
 	AnnotationAppliedFields = "pelotech.ot/applied-fields"

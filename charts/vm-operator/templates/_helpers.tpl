@@ -16,6 +16,10 @@
 {{- default (include "vm-operator.fullname" .) .Values.serviceAccount.name }}
 {{- end }}
 
+{{- define "vm-operator.passwordReader" -}}
+{{- printf "%s-password-reader" (include "vm-operator.fullname" . | trunc 47 | trimSuffix "-") }}
+{{- end }}
+
 {{- define "vm-operator.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "vm-operator.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -20,7 +20,7 @@ import (
 var vm = set{
 	operator: "vm-operator", options: vmOptions,
 	kinds: []client.Object{
-		&otv1alpha1.VirtualMachine{}, &otv1alpha1.VMDiskImage{}, &cdiv1.DataVolume{}, &corev1.Secret{}, &corev1.PersistentVolumeClaim{},
+		&otv1alpha1.VirtualMachine{}, &otv1alpha1.VMDiskImage{}, &cdiv1.DataVolume{}, &corev1.PersistentVolumeClaim{},
 		namespaceMetadata(), kubevirt("VirtualMachine"), kubevirt("VirtualMachineInstance"),
 	},
 	indexes: []index{
@@ -54,7 +54,6 @@ func vmOptions() (cache.Options, error) {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&cdiv1.DataVolume{}:                {Label: selector},
-			&corev1.Secret{}:                   {Label: selector},
 			&corev1.PersistentVolumeClaim{}:    {Label: selector, Transform: stripClaim},
 			&corev1.Namespace{}:                {Transform: stripNamespace},
 			kubevirt("VirtualMachine"):         {Label: selector, Transform: stripMachine},

@@ -46,6 +46,7 @@ func run(ctx context.Context, o options) error {
 	}
 	if err := controller.Setup(mgr, controller.Options{
 		Workers: o.workers, ClaimInterval: o.claimInterval, TroubleDebounce: o.troubleDebounce,
+		PasswordReader: controller.PasswordReader{ClusterRole: o.passwordReader, ServiceAccount: o.namespace + ":" + o.serviceAccount},
 	}); err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ type options struct {
 	claimInterval   time.Duration
 	troubleDebounce time.Duration
 	workers         int
+	serviceAccount  string
+	passwordReader  string
 }
 
 // bindFlags declares the flags; --kubeconfig is controller-runtime's, --zap-* are its logger's.
@@ -39,6 +41,8 @@ func (o *options) bindFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of Go's profiles, without authentication: loopback only; 0 switches them off")
 	flags.DurationVar(&o.claimInterval, "claim-interval", time.Second, "least time between two writes of the references on an image; up to eight times that while virtual machines keep coming or going")
 	flags.DurationVar(&o.troubleDebounce, "trouble-debounce", time.Minute, "how long KubeVirt must show a trouble that usually passes, before the virtual machine is Failed")
+	flags.StringVar(&o.serviceAccount, "service-account", "vm-operator", "the operator's own ServiceAccount, in its namespace: named where status says how to give it the right to read a password")
+	flags.StringVar(&o.passwordReader, "password-reader-role", "vm-operator-password-reader", "ClusterRole to bind in a namespace where passwordSecretRef is used; named in the same place")
 	flags.IntVar(&o.workers, "workers", 24, "how many virtual machines are followed at a time")
 }
 

@@ -24,7 +24,11 @@ import (
 // passes does, and all is tried again.
 func (r *VirtualMachines) carryOut(ctx context.Context, s plan.Snapshot, actions []plan.Action) (map[plan.Child]plan.Refusal, error) {
 	refusals := map[plan.Child]plan.Refusal{}
+	s.Refusals = refusals // what was refused decides about what follows
 	for _, action := range actions {
+		if !plan.Possible(s, action) {
+			continue
+		}
 		log.FromContext(ctx).V(1).Info("changing a child", "action", action)
 		child, err := r.change(ctx, s, action)
 		if refusal := refusalOf(err); refusal != nil {
@@ -78,7 +82,7 @@ func (r *VirtualMachines) createImage(ctx context.Context, s plan.Snapshot) erro
 
 // applyMachine makes KubeVirt's machine, or makes it right.
 func (r *VirtualMachines) applyMachine(ctx context.Context, s plan.Snapshot) error {
-	bare, err := desired.Machine(s.VM)
+	bare, err := desired.Machine(s.VM, plan.CloudInitOf(s))
 	if err != nil {
 		return &refused{v1alpha1.ReasonRefused, err.Error()}
 	}
@@ -155,10 +159,7 @@ func (r *VirtualMachines) ownerOf(ctx context.Context, vm *v1alpha1.VirtualMachi
 
 func taken(existing client.Object, name string) error {
 	kind := "DataVolume"
-	switch existing.(type) {
-	case *corev1.Secret:
-		kind = "Secret"
-	case *unstructured.Unstructured:
+	if _, machine := existing.(*unstructured.Unstructured); machine {
 		kind = "VirtualMachine of KubeVirt"
 	}
 	return &refused{v1alpha1.ReasonNameTaken, fmt.Sprintf("A %s %s exists that does not belong to this virtual machine: delete or rename it", kind, name)}

@@ -14,8 +14,8 @@ import (
 )
 
 // CacheOptions keep in memory what the operator works with, and no more: children by our label (CDI copies a DataVolume's
-// labels to its claim, KubeVirt those of a machine's template to its instance), and of namespaces the labels. So of Secrets
-// only our own are seen. A label only decides what is seen: what is ours is decided by the owner's UID.
+// labels to its claim, KubeVirt those of a machine's template to its instance), and of namespaces the labels. Secrets are not
+// among them. A label only decides what is seen: what is ours is decided by the owner's UID.
 func CacheOptions() (cache.Options, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelVirtualMachineUID, selection.Exists, nil)
 	if err != nil {
@@ -26,7 +26,6 @@ func CacheOptions() (cache.Options, error) {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&cdiv1.DataVolume{}:             {Label: selector},
-			&corev1.Secret{}:                {Label: selector},
 			&corev1.PersistentVolumeClaim{}: {Label: selector, Transform: stripClaim},
 			&corev1.Namespace{}:             {Transform: stripNamespace},
 			kubevirt(machineKind):           {Label: selector, Transform: stripMachine},

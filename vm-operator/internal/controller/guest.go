@@ -2,144 +2,100 @@ package controller
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/vm-operator/internal/desired"
 	"github.com/pelotech/open-terrain/vm-operator/internal/plan"
-	"github.com/pelotech/open-terrain/vm-operator/internal/plan/drift"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// secretAsMade is a Secret that was found, or written, as it shall be, and what it was made from. To make it again takes some
-// milliseconds for each password, which is too much for every look.
-type secretAsMade struct {
-	uid             types.UID
-	resourceVersion string
-	generation      int64
-	passwords       string // a hash
+// PasswordReader is what a namespace binds, and to whom, so that passwordSecretRef works in it.
+type PasswordReader struct {
+	ClusterRole string
+	// ServiceAccount is the operator's, as namespace:name.
+	ServiceAccount string
 }
 
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
-
-// observeGuest reads the cloud-init Secret, and makes what it shall be where that is needed.
-func (r *VirtualMachines) observeGuest(ctx context.Context, from client.Reader, s *plan.Snapshot) error {
-	secret := &corev1.Secret{}
-	found, err := read(ctx, from, childKey(s.VM), secret)
-	if err != nil {
-		return err
-	}
-	if found {
-		s.Secret = secret
-	}
+// observeGuest reads what the cloud-init Secret is made of, once that is needed. The Secret itself is never read.
+func (r *VirtualMachines) observeGuest(ctx context.Context, s *plan.Snapshot) error {
 	if s.VM.DeletionTimestamp != nil || s.Disk == nil && !plan.Usable(*s) {
 		return nil // not needed any more, or yet
 	}
-	return r.makeCloudInit(ctx, s)
-}
-
-// makeCloudInit makes the Secret as it shall be, unless the one that was read is known to be just that. Passwords of other
-// Secrets are read from the API server itself, each time and by name: a cache would have to hold every Secret of the cluster.
-func (r *VirtualMachines) makeCloudInit(ctx context.Context, s *plan.Snapshot) error {
-	passwords, missing, err := r.passwords(ctx, s.VM)
-	if err != nil || missing != nil {
-		s.Unmakeable = missing
+	versions, err := r.observePasswords(ctx, s)
+	if err != nil || s.Unmakeable != nil {
 		return err
 	}
-	made := r.secretAsMade(s, passwords)
-	if known, ok := r.secrets.of(s.VM); ok && known == made && s.Secret != nil {
-		return nil
-	}
-	want, err := desired.CloudInit(s.VM, passwords)
-	if err != nil {
-		s.Unmakeable = &plan.Refusal{Reason: v1alpha1.ReasonRefused, Message: "The guest's accounts cannot be described: " + err.Error()}
-		return nil //nolint:nilerr // it is told by status; trying again does not help
-	}
-	s.CloudInit = want
-	if s.Secret == nil || len(drift.OfSecret(want, s.Secret)) > 0 {
-		made.uid, made.resourceVersion = "", "" // until it is applied
-	}
-	r.secrets.note(s.VM, made)
+	s.CloudInit = desired.Fingerprint(s.VM, versions)
+	s.Applied, _ = r.applied.of(s.VM)
 	return nil
 }
 
-// passwords are those that the guest's accounts refer to, or why they cannot be had.
-func (r *VirtualMachines) passwords(ctx context.Context, vm *v1alpha1.VirtualMachine) (map[v1alpha1.SecretKeySelector]string, *plan.Refusal, error) {
-	all := map[v1alpha1.SecretKeySelector]string{}
-	seen := map[string]*corev1.Secret{}
-	for _, ref := range desired.PasswordSecrets(vm) {
+// observePasswords reads those that the guest's accounts refer to, and the versions of their Secrets; or why they cannot be
+// had. They are read from the API server itself, each time and by name, with a right that each namespace gives by itself.
+func (r *VirtualMachines) observePasswords(ctx context.Context, s *plan.Snapshot) (map[v1alpha1.SecretKeySelector]string, error) {
+	s.Passwords = map[v1alpha1.SecretKeySelector]string{}
+	versions, seen := map[v1alpha1.SecretKeySelector]string{}, map[string]*corev1.Secret{}
+	for _, ref := range desired.PasswordSecrets(s.VM) {
 		if seen[ref.Name] == nil {
 			seen[ref.Name] = &corev1.Secret{}
-			found, err := read(ctx, r.live, types.NamespacedName{Namespace: vm.Namespace, Name: ref.Name}, seen[ref.Name])
-			if err != nil {
-				return nil, nil, err
-			}
-			if !found {
-				return nil, secretMissing("There is no Secret %s, which holds a password", ref.Name), nil
+			found, err := read(ctx, r.live, types.NamespacedName{Namespace: s.VM.Namespace, Name: ref.Name}, seen[ref.Name])
+			switch {
+			case apierrors.IsForbidden(err):
+				s.Unmakeable = r.reader.refusal(s.VM.Namespace, ref.Name)
+				return nil, nil
+			case err != nil:
+				return nil, err
+			case !found:
+				s.Unmakeable = secretMissing("There is no Secret %s, which holds a password", ref.Name)
+				return nil, nil
 			}
 		}
-		password, ok := seen[ref.Name].Data[ref.Key]
+		secret := seen[ref.Name]
+		password, ok := secret.Data[ref.Key]
 		if !ok {
-			return nil, secretMissing("The Secret %s has no key %s, which holds a password", ref.Name, ref.Key), nil
+			s.Unmakeable = secretMissing("The Secret %s has no key %s, which holds a password", ref.Name, ref.Key)
+			return nil, nil
 		}
-		all[ref] = string(password)
+		s.Passwords[ref], versions[ref] = string(password), string(secret.UID)+"/"+secret.ResourceVersion
 	}
-	return all, nil, nil
+	return versions, nil
 }
 
 func secretMissing(format string, args ...any) *plan.Refusal {
 	return &plan.Refusal{Reason: v1alpha1.ReasonSecretMissing, Message: fmt.Sprintf(format, args...)}
 }
 
-// secretAsMade is what is remembered when the Secret that was read is as it shall be.
-func (r *VirtualMachines) secretAsMade(s *plan.Snapshot, passwords map[v1alpha1.SecretKeySelector]string) secretAsMade {
-	made := secretAsMade{generation: s.VM.Generation, passwords: fingerprint(s.VM, passwords)}
-	if s.Secret != nil {
-		made.uid, made.resourceVersion = s.Secret.UID, s.Secret.ResourceVersion
-	}
-	return made
-}
-
-// fingerprint of the passwords. It stays in memory, and tells only that they are the same.
-func fingerprint(vm *v1alpha1.VirtualMachine, passwords map[v1alpha1.SecretKeySelector]string) string {
-	var ordered []string
-	for _, ref := range desired.PasswordSecrets(vm) {
-		ordered = append(ordered, ref.Name, ref.Key, passwords[ref])
-	}
-	raw, _ := json.Marshal(ordered) // strings only: cannot fail
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
+// refusal says what to do in a namespace that does not let the operator read its Secrets.
+func (p PasswordReader) refusal(namespace, name string) *plan.Refusal {
+	return &plan.Refusal{Reason: v1alpha1.ReasonNotAuthorized, Message: fmt.Sprintf(
+		"The operator may not read the Secret %s, which holds a password. To let it read Secrets of this namespace by name: "+
+			"kubectl create rolebinding vm-operator-passwords -n %s --clusterrole=%s --serviceaccount=%s",
+		name, namespace, p.ClusterRole, p.ServiceAccount)}
 }
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;patch
 
-// applySecret makes the Secret, or makes it right.
+// applySecret makes the Secret, or makes it right, without force: fields that somebody else has set to something else are a
+// conflict. It cannot be told whose the Secret is then, since it is not read.
 func (r *VirtualMachines) applySecret(ctx context.Context, s plan.Snapshot) error {
-	apply, err := secretConfiguration(s.CloudInit)
+	want, err := desired.CloudInit(s.VM, s.Passwords)
+	if err != nil {
+		return &refused{v1alpha1.ReasonRefused, "The guest's accounts cannot be described: " + err.Error()}
+	}
+	apply, err := secretConfiguration(want)
 	if err != nil {
 		return err
 	}
-	if s.Secret != nil {
-		apply.WithUID(s.Secret.UID)
+	err = r.client.Apply(ctx, apply, ownership(false)...)
+	if apierrors.IsConflict(err) {
+		return &refused{v1alpha1.ReasonNameTaken, fmt.Sprintf(
+			"The Secret %s does not belong to this virtual machine, or somebody else has changed it: delete it, and it is made again", want.Name)}
 	}
-	err = r.client.Apply(ctx, apply, ownership(s.Secret != nil)...)
-	if isTaken(err, s.Secret != nil) {
-		existing := &corev1.Secret{}
-		uid, owned := r.ownerOf(ctx, s.VM, client.ObjectKeyFromObject(s.CloudInit), existing)
-		if owned != nil {
-			return owned
-		}
-		err = r.client.Apply(ctx, apply.WithUID(uid), ownership(true)...)
-	}
-	if made, ok := r.secrets.of(s.VM); ok && err == nil {
-		made.uid, made.resourceVersion = ptr.Deref(apply.UID, ""), ptr.Deref(apply.ResourceVersion, "")
-		r.secrets.note(s.VM, made)
+	if err == nil {
+		r.applied.note(s.VM, plan.SecretApplied{Fingerprint: s.CloudInit, At: r.now()})
 	}
 	return wrap("apply the Secret", err)
 }

@@ -34,13 +34,13 @@ func (r *VirtualMachines) observe(ctx context.Context, from client.Reader, key t
 	}
 	s := plan.Snapshot{VM: vm, Untaken: r.untakenOf(vm)}
 	for _, look := range []func(context.Context, client.Reader, *plan.Snapshot) error{
-		r.observeImage, observeDisk, observeMachine, r.observeGuest,
+		r.observeImage, observeDisk, observeMachine,
 	} {
 		if err := look(ctx, from, &s); err != nil {
 			return s, err
 		}
 	}
-	return s, nil
+	return s, r.observeGuest(ctx, &s)
 }
 
 func (r *VirtualMachines) observeImage(ctx context.Context, from client.Reader, s *plan.Snapshot) error {

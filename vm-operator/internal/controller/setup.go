@@ -21,6 +21,7 @@ type Options struct {
 	ClaimInterval time.Duration
 	// TroubleDebounce is how long a state that usually passes must last to be a failure.
 	TroubleDebounce time.Duration
+	PasswordReader  PasswordReader
 }
 
 // unlimited is how long the controllers wait for their caches: CDI or KubeVirt may be installed later.
@@ -46,7 +47,7 @@ func Setup(mgr manager.Manager, o Options) error {
 	}
 	machines := &VirtualMachines{
 		client: mgr.GetClient(), cache: mgr.GetCache(), live: mgr.GetAPIReader(), claims: claims,
-		settings: plan.Settings{TroubleDebounce: o.TroubleDebounce}, now: time.Now,
+		settings: plan.Settings{TroubleDebounce: o.TroubleDebounce}, now: time.Now, reader: o.PasswordReader,
 		events: &events{recorder: mgr.GetEventRecorder("vm-operator")}, metrics: m,
 	}
 	indexed := newIndexes(mgr.GetFieldIndexer())

@@ -98,8 +98,6 @@ func notOurMaking[T client.Object](seen func(T) bool) predicate.TypedFuncs[T] {
 	}}
 }
 
-func never[T client.Object](T) bool { return false }
-
 func hasPhase(disk *cdiv1.DataVolume) bool {
 	return disk.Status.Phase != "" || disk.DeletionTimestamp != nil
 }

@@ -40,7 +40,8 @@ type VirtualMachines struct {
 	now      func() time.Time
 	events   *events
 	metrics  *metrics
-	secrets  memo[secretAsMade]
+	reader   PasswordReader
+	applied  memo[plan.SecretApplied]
 	untaken  memo[untakenFields]
 }
 
@@ -112,7 +113,7 @@ func (r *VirtualMachines) report(ctx context.Context, vm *v1alpha1.VirtualMachin
 // forget what was remembered of a VirtualMachine that is gone.
 func (r *VirtualMachines) forget(key types.NamespacedName) {
 	r.metrics.states.forget(key)
-	r.secrets.forget(key)
+	r.applied.forget(key)
 	r.untaken.forget(key)
 }
 

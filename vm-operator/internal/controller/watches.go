@@ -28,7 +28,6 @@ func machineSources(mgr manager.Manager) []source.Source {
 		source.Kind(c, namespaceMetadata(), handler.TypedEnqueueRequestsFromMapFunc(guestsOf(c, keyOf)), relabelled),
 		source.Kind(c, &cdiv1.DataVolume{}, handler.TypedEnqueueRequestsFromMapFunc(madeForVM[*cdiv1.DataVolume]), notOurMaking(hasPhase), changedDisk),
 		source.Kind(c, &corev1.PersistentVolumeClaim{}, handler.TypedEnqueueRequestsFromMapFunc(madeForVM[*corev1.PersistentVolumeClaim]), changed(viewOfClaim)),
-		source.Kind(c, &corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(madeForVM[*corev1.Secret]), notOurMaking[*corev1.Secret](never[*corev1.Secret])),
 		source.Kind(c, kubevirt(machineKind), handler.TypedEnqueueRequestsFromMapFunc(madeForVM[*unstructured.Unstructured]),
 			notOurMaking(hasStatus), changedContent),
 		source.Kind(c, kubevirt(instanceKind), handler.TypedEnqueueRequestsFromMapFunc(madeForVM[*unstructured.Unstructured]), changedContent),

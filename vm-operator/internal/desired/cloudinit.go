@@ -15,7 +15,12 @@ import (
 //
 // Each plain password costs some milliseconds, as hashes of passwords do.
 func CloudInit(vm *v1alpha1.VirtualMachine, passwords map[v1alpha1.SecretKeySelector]string) (*corev1.Secret, error) {
-	user, err := userDataOf(vm, passwords)
+	return cloudInit(vm, func(user *v1alpha1.VirtualMachineUser) (string, error) { return hashOf(vm, user, passwords) })
+}
+
+// cloudInit is the Secret with what stands for each user's password, or is it.
+func cloudInit(vm *v1alpha1.VirtualMachine, password func(*v1alpha1.VirtualMachineUser) (string, error)) (*corev1.Secret, error) {
+	user, err := userDataOf(vm, password)
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func documents(t *testing.T, vm *v1alpha1.VirtualMachine) map[string]string {
 	t.Helper()
 	secret, err := desired.CloudInit(vm, secrets)
 	require.NoError(t, err)
-	machine, err := desired.Machine(vm)
+	machine, err := desired.Machine(vm, "")
 	require.NoError(t, err)
 	all := map[string]string{"userdata": string(secret.Data["userdata"]), "networkdata": string(secret.Data["networkdata"])}
 	bare := secret.DeepCopy()
@@ -150,7 +150,7 @@ func TestChildrenBelongToTheVirtualMachineByUID(t *testing.T) {
 	vm := guest()
 	secret, err := desired.CloudInit(vm, nil)
 	require.NoError(t, err)
-	machine, err := desired.Machine(vm)
+	machine, err := desired.Machine(vm, "")
 	require.NoError(t, err)
 	for name, child := range map[string]metav1.Object{
 		v1alpha1.VirtualMachineChild(vm): secret, "web": machine, v1alpha1.VirtualMachineChild(vm) + "": desired.Disk(vm, imageOf(vm)),

@@ -21,8 +21,9 @@ var (
 )
 
 // Machine is KubeVirt's VirtualMachine with the fields that we have an opinion on, and no other: KubeVirt and its
-// administrators keep theirs. So is terminationGracePeriodSeconds left out: what a pod gets, a guest gets.
-func Machine(vm *v1alpha1.VirtualMachine) (*unstructured.Unstructured, error) {
+// administrators keep theirs. The fingerprint of its cloud-init Secret goes to the machine itself, not to its template: KubeVirt
+// has nothing to restart for it. So is terminationGracePeriodSeconds left out: what a pod gets, a guest gets.
+func Machine(vm *v1alpha1.VirtualMachine, cloudInit string) (*unstructured.Unstructured, error) {
 	domain, err := domainOf(vm)
 	if err != nil {
 		return nil, err
@@ -45,11 +46,11 @@ func Machine(vm *v1alpha1.VirtualMachine) (*unstructured.Unstructured, error) {
 			},
 		},
 	}}
-	describe(object, vm)
+	describe(object, vm, cloudInit)
 	return object, nil
 }
 
-func describe(object *unstructured.Unstructured, vm *v1alpha1.VirtualMachine) {
+func describe(object *unstructured.Unstructured, vm *v1alpha1.VirtualMachine, cloudInit string) {
 	meta := owned(vm, vm.Name)
 	object.SetName(meta.Name)
 	object.SetNamespace(meta.Namespace)
@@ -60,6 +61,7 @@ func describe(object *unstructured.Unstructured, vm *v1alpha1.VirtualMachine) {
 		v1alpha1.AnnotationBaseVM:        vm.Spec.BaseVM,
 		v1alpha1.AnnotationBaseVMVersion: vm.Spec.BaseVMVersion,
 		v1alpha1.AnnotationVersion:       vm.Spec.Version,
+		v1alpha1.AnnotationCloudInit:     cloudInit,
 	} {
 		if value != "" {
 			annotations[name] = value

@@ -14,7 +14,7 @@ import (
 
 func machineOf(t *testing.T, vm *v1alpha1.VirtualMachine) *unstructured.Unstructured {
 	t.Helper()
-	machine, err := desired.Machine(vm)
+	machine, err := desired.Machine(vm, "")
 	require.NoError(t, err)
 	return machine
 }
@@ -67,7 +67,7 @@ func TestMachineSizes(t *testing.T) {
 		"resources.cpu must be more than 0":    func(s *v1alpha1.VirtualMachineSpec) { s.Resources.CPU = quantity("0") },
 		"resources.memory must be more than 0": func(s *v1alpha1.VirtualMachineSpec) { s.Resources.Memory = quantity("-1Mi") },
 	} {
-		_, err := desired.Machine(guest(mod))
+		_, err := desired.Machine(guest(mod), "")
 		assert.EqualError(t, err, want, "KubeVirt would take it")
 	}
 }

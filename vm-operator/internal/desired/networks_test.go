@@ -81,7 +81,7 @@ func TestInterfacesAreNamedAsKubeVirtWantsIt(t *testing.T) {
 	for _, network := range networks {
 		specs = append(specs, v1alpha1.VirtualMachineInterface{Network: network})
 	}
-	machine, err := desired.Machine(guest(on(specs...)))
+	machine, err := desired.Machine(guest(on(specs...)), "")
 	require.NoError(t, err)
 	names := sets.New[string]()
 	for _, i := range nested(t, machine, "spec", "template", "spec", "domain", "devices", "interfaces") {

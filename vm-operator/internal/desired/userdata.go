@@ -30,12 +30,12 @@ type account struct {
 	SSHKeys        []text `yaml:"ssh_authorized_keys,omitempty"`
 }
 
-func userDataOf(vm *v1alpha1.VirtualMachine, passwords map[v1alpha1.SecretKeySelector]string) (userData, error) {
+func userDataOf(vm *v1alpha1.VirtualMachine, password func(*v1alpha1.VirtualMachineUser) (string, error)) (userData, error) {
 	data := userData{Hostname: text(hostname(vm))}
 	logins := logins(vm.Spec.Users)
 	for i := range vm.Spec.Users {
 		user := &vm.Spec.Users[i]
-		hash, err := hashOf(vm, user, passwords)
+		hash, err := password(user)
 		if err != nil {
 			return userData{}, err
 		}

@@ -97,7 +97,6 @@ func TestWhatIsSomebodyElsesIsLeftAlone(t *testing.T) {
 		want string
 	}{
 		"the DataVolume": {func(w *world) { w.disk.OwnerReferences = nil }, "The DataVolume web-02134b3f does not belong"},
-		"the Secret":     {func(w *world) { w.secret.OwnerReferences = nil; w.secret.Data = nil; w.machine = nil }, "The Secret web-02134b3f does not belong"},
 		"the machine":    {func(w *world) { w.machine.SetOwnerReferences(nil) }, "The VirtualMachine web of KubeVirt does not belong"},
 		"a former one's machine": {func(w *world) {
 			w.machine.SetOwnerReferences([]metav1.OwnerReference{{UID: "uid-former", Controller: new(true)}})

@@ -70,16 +70,13 @@ func anyImage(t *rapid.T) *v1alpha1.VMDiskImage {
 func anyMachine(t *rapid.T, s *plan.Snapshot) {
 	yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
 	if yes("cloud-init") {
-		s.CloudInit = &corev1.Secret{Data: map[string][]byte{"userdata": []byte("u")}}
+		s.CloudInit = "wanted"
 	}
-	if yes("secret") {
-		s.Secret = &corev1.Secret{}
-		if yes("secret is ours") {
-			s.Secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.VM, v1alpha1.SchemeGroupVersion.WithKind("VirtualMachine"))}
-		}
+	if yes("applied") {
+		s.Applied = plan.SecretApplied{Fingerprint: rapid.SampledFrom([]string{"wanted", "other"}).Draw(t, "applied"), At: epoch}
 	}
 	if yes("machine") {
-		machine, err := desired.Machine(s.VM)
+		machine, err := desired.Machine(s.VM, rapid.SampledFrom([]string{"", "wanted", "other"}).Draw(t, "annotation"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +89,7 @@ func anyMachine(t *rapid.T, s *plan.Snapshot) {
 	if yes("instance") {
 		phase := rapid.SampledFrom([]string{"", "Pending", "Running", "Succeeded", "Failed"}).Draw(t, "phase")
 		s.Instance = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": phase}}}
+		s.Instance.SetCreationTimestamp(metav1.NewTime(epoch))
 	}
 }
 
@@ -111,7 +109,14 @@ func TestTheLaws(t *testing.T) {
 			t.Fatal("a disk goes under a running guest, or without a question")
 		case does(plan.KeepDisk) && (!ours(s.Disk) || s.Disk.DeletionTimestamp != nil):
 			t.Fatal("a disk is kept that is somebody else's, or going")
-		case does(plan.ApplySecret) && s.Secret != nil && !ours(s.Secret), does(plan.ApplyMachine) && s.Machine != nil && !ours(s.Machine):
+		case does(plan.ApplySecret) && s.CloudInit == "":
+			t.Fatal("a Secret is applied that cannot be made")
+		case does(plan.ApplyMachine) && s.Machine == nil && !does(plan.ApplySecret) && s.Applied.Fingerprint != s.CloudInit:
+			t.Fatal("a machine is made without its Secret")
+		case does(plan.ApplySecret) && running && s.Instance.Object["status"].(map[string]any)["phase"] == "Running" && s.Machine != nil &&
+			s.Machine.GetAnnotations()[v1alpha1.AnnotationCloudInit] == s.CloudInit:
+			t.Fatal("a Secret is applied that a guest that runs has read")
+		case does(plan.ApplyMachine) && s.Machine != nil && !ours(s.Machine):
 			t.Fatal("somebody else's object is applied")
 		case does(plan.ApplyMachine) && s.Machine == nil && (s.Disk == nil || !ours(s.Disk)):
 			t.Fatal("a machine is made without a disk")

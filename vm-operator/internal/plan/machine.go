@@ -42,7 +42,7 @@ func machineStep(s Snapshot, disk, guest step) step {
 
 // applied asks for an apply where the machine is not what it shall be.
 func applied(s Snapshot, verdict Verdict) step {
-	want, err := desired.Machine(s.VM)
+	want, err := desired.Machine(s.VM, CloudInitOf(s))
 	if err != nil {
 		return step{Verdict: bad(Final, v1alpha1.ReasonRefused, "The machine cannot be described: %s", err)}
 	}
@@ -75,6 +75,16 @@ func restartRequired(s Snapshot) string {
 		return "The guest runs with an older spec until it is restarted"
 	}
 	return "The guest runs with an older spec until it is restarted: " + c.Message
+}
+
+// neverRan says that the guest of the instance has not been started yet: its pod is waited for, or handed over. What KubeVirt
+// says of the instance decides, and no word that is not known here.
+func neverRan(instance *unstructured.Unstructured) bool {
+	switch instancePhase(instance) {
+	case "", "Pending", "Scheduling", "Scheduled":
+		return true
+	}
+	return false
 }
 
 // guestRuns says that there is an instance of the guest that may use the disk.

@@ -152,6 +152,7 @@ func (w *world) stopped() { w.kubevirt("Stopped", condition("Ready", "False", "V
 func (w *world) starts() {
 	if w.machine != nil && w.instance == nil && w.wants() && w.machine.GetDeletionTimestamp() == nil {
 		w.instance = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": "Scheduling"}}}
+		w.instance.SetCreationTimestamp(metav1.NewTime(w.now))
 		w.kubevirt("Starting")
 	}
 }
@@ -163,8 +164,8 @@ func (w *world) wants() bool {
 }
 
 func (w *world) runs() {
-	if w.instance == nil || w.claim == nil {
-		return
+	if w.instance == nil || w.claim == nil || w.secret == "" {
+		return // its pod waits for the volumes
 	}
 	w.instance.Object["status"] = map[string]any{"phase": "Running", "interfaces": []any{
 		map[string]any{"name": "pod", "mac": "AA:BB", "ipAddress": "10.0.0.7"},
@@ -213,8 +214,8 @@ func (w *world) deletesMachine() {
 }
 
 func (w *world) deletesSecret() {
-	if w.secret != nil {
-		w.secret = nil
+	if w.secret != "" {
+		w.secret = ""
 		w.line("user", "deletes the Secret")
 	}
 }
@@ -268,6 +269,10 @@ func (w *world) runStrategy(strategy v1alpha1.RunStrategy) func() {
 func (w *world) refuses(child plan.Child, reason v1alpha1.VirtualMachineReason, message string) {
 	w.refusals[child] = plan.Refusal{Reason: reason, Message: message}
 	w.line("apiserver", "will refuse the %s: %s", child, reason)
+}
+
+func (w *world) takesSecret() {
+	w.refuses(plan.Secret, v1alpha1.ReasonNameTaken, "The Secret web-02134b3f does not belong to this virtual machine")
 }
 
 func (w *world) quota() {

@@ -44,11 +44,13 @@ type Snapshot struct {
 	Disk  *cdiv1.DataVolume
 	Claim *corev1.PersistentVolumeClaim
 
-	Secret *corev1.Secret
-	// CloudInit is the Secret as it shall be; nil where it is not needed yet, or Secret is known to be just that.
-	CloudInit *corev1.Secret
-	// Unmakeable is why there is no CloudInit.
+	// CloudInit is the fingerprint of the cloud-init Secret as it shall be; empty where that is not needed yet, or not known.
+	CloudInit string
+	// Unmakeable is why it is not known: a password is missing.
 	Unmakeable *Refusal
+	// Passwords are those that the Secret is made of. Nothing is decided by them.
+	Passwords map[v1alpha1.SecretKeySelector]string
+	Applied   SecretApplied
 
 	// Machine is KubeVirt's VirtualMachine, Instance its VirtualMachineInstance.
 	Machine, Instance *unstructured.Unstructured
@@ -140,6 +142,10 @@ func Next(s Snapshot, set Settings, now time.Time) Decision {
 	disk := diskStep(s, image)
 	guest := secretStep(s, disk)
 	machine := machineStep(s, disk, guest)
+	write, again := secretWrite(s, guest, machine, set, now)
+	if write {
+		guest.actions = []Action{ApplySecret}
+	}
 
 	d := Decision{Doubtful: disk.doubtful}
 	for _, step := range []step{image, disk, guest, machine} {
@@ -147,6 +153,7 @@ func Next(s Snapshot, set Settings, now time.Time) Decision {
 	}
 	d.Report = report(s, image.Verdict, disk, machine.Verdict, now)
 	judge(s, set, &d, now)
+	d.WakeAt = earliest(d.WakeAt, again, passwordAgain(s, machine, now))
 	if quiet, until := quietly(s, d, now); quiet {
 		d.Report, d.WakeAt = Report{Silent: true}, until
 	}

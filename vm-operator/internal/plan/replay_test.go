@@ -150,7 +150,30 @@ var stories = map[string]story{
 		steps: steps(up, []func(*world){(*world).deletesMachine, (*world).gc}, guestIsUp), phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
 	},
 	"drift": {
-		steps: steps(up, []func(*world){(*world).changesMachine, (*world).deletesSecret, (*world).unlabels}), phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
+		steps: steps(up, []func(*world){(*world).changesMachine, (*world).unlabels}), phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
+	},
+	"secret-deleted-before-the-start": {
+		mods:  []vmMod{strategy(v1alpha1.RunHalted)},
+		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).stopped, (*world).deletesSecret, func(w *world) { w.passes(time.Hour); w.runStrategy(v1alpha1.RunAlways)() }, (*world).starts, (*world).runs}),
+		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
+	},
+	"secret-deleted-during-the-start": {
+		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).starts, (*world).deletesSecret, (*world).sleeps, (*world).sleeps, (*world).runs}),
+		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
+	},
+	"secret-deleted-while-running": {
+		steps: steps(up, []func(*world){(*world).deletesSecret, (*world).halts, (*world).starts, (*world).sleeps, (*world).runs}),
+		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
+	},
+	"secret-is-somebody-elses": {
+		steps: steps([]func(*world){(*world).takesSecret}, imageIsReady, diskIsThere, []func(*world){(*world).sleeps, (*world).heals}, guestIsUp),
+		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
+	},
+	"password-not-authorized": {
+		steps: steps([]func(*world){func(w *world) {
+			w.missing = &plan.Refusal{Reason: v1alpha1.ReasonNotAuthorized, Message: "The operator may not read the Secret p"}
+		}}, imageIsReady, diskIsThere, []func(*world){(*world).sleeps, (*world).heals}, guestIsUp),
+		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
 	},
 	"update": {
 		steps: steps(up, []func(*world){func(w *world) { w.wantsMemory("4Gi") }, func(w *world) {
@@ -158,7 +181,7 @@ var stories = map[string]story{
 		}, (*world).halts, (*world).starts, (*world).runs}), phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
 	},
 	"timeout": {
-		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).starts, (*world).sleeps, (*world).sleeps, (*world).runs}),
+		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).starts}, slices.Repeat([]func(*world){(*world).sleeps}, 7), []func(*world){(*world).runs}),
 		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
 	},
 }
@@ -218,7 +241,7 @@ func TestStoriesSurviveACrashAfterEveryWrite(t *testing.T) {
 			require.Contains(t, w.transcript(), "crashes")
 			assert.Equal(t, s.phase, w.vm.Status.Phase, "%s, crash after write %d:\n%s", name, k, w.transcript())
 			assert.Equal(t, s.disks, w.disks, "%s, crash after write %d", name, k)
-			assert.LessOrEqual(t, w.writes, whole.writes, "%s, crash after write %d: no write twice\n%s", name, k, w.transcript())
+			assert.LessOrEqual(t, w.writes-w.again, whole.writes-whole.again, "%s, crash after write %d: no write twice, but that of what is never read\n%s", name, k, w.transcript())
 		}
 	}
 }
@@ -249,7 +272,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			if w.image != nil && w.image.DeletionTimestamp != nil {
 				w.imageGone()
 			}
-			for _, step := range steps([]func(*world){(*world).gc, (*world).settle, (*world).granted, (*world).claims}, up) {
+			for _, step := range steps([]func(*world){(*world).gc, (*world).settle, (*world).granted, (*world).claims}, up, []func(*world){(*world).sleeps, (*world).runs}) {
 				step(w)
 				w.settle()
 			}
@@ -266,7 +289,7 @@ var happenings = map[string]func(*world){
 	"stopped": (*world).stopped, "starts": (*world).starts, "runs": (*world).runs, "halts": (*world).halts, "crashes": (*world).crashes, "unschedulable": (*world).unschedulable,
 	"disk deleted": (*world).deletesDisk, "claim deleted": (*world).deletesClaim, "machine deleted": (*world).deletesMachine, "secret deleted": (*world).deletesSecret,
 	"machine changed": (*world).changesMachine, "labels off": (*world).unlabels, "gc": (*world).gc, "gc again": (*world).gc,
-	"memory": func(w *world) { w.wantsMemory("4Gi") }, "quota": (*world).quota, "healed": (*world).heals,
+	"memory": func(w *world) { w.wantsMemory("4Gi") }, "quota": (*world).quota, "secret taken": (*world).takesSecret, "healed": (*world).heals,
 	"a second": func(w *world) { w.passes(time.Second) }, "a while": func(w *world) { w.passes(2 * time.Minute) }, "an age": func(w *world) { w.passes(time.Hour) },
 	"sleeps":    (*world).sleeps,
 	"restarted": func(w *world) { w.counted = false },

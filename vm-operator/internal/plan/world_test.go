@@ -61,8 +61,9 @@ type world struct {
 	counted  bool
 	disk     *cdiv1.DataVolume
 	claim    *corev1.PersistentVolumeClaim
-	secret   *corev1.Secret
-	made     *corev1.Secret // as it shall be
+	secret   string             // the fingerprint of what was applied; empty without a Secret
+	applied  plan.SecretApplied // as the process remembers it
+	again    int                // applies that changed nothing
 	machine  *unstructured.Unstructured
 	instance *unstructured.Unstructured
 	refusals map[plan.Child]plan.Refusal // what the API server has against children
@@ -88,7 +89,7 @@ func (w *world) transcript() string { return strings.Join(w.lines, "\n") + "\n" 
 func (w *world) snapshot() plan.Snapshot {
 	s := plan.Snapshot{
 		VM: w.vm.DeepCopy(), Image: w.image.DeepCopy(), Counted: w.counted, NamespaceLabels: namespaceLabels,
-		Disk: w.disk.DeepCopy(), Claim: w.claim.DeepCopy(), Secret: w.secret.DeepCopy(), Unmakeable: w.missing,
+		Disk: w.disk.DeepCopy(), Claim: w.claim.DeepCopy(), Unmakeable: w.missing, Applied: w.applied,
 	}
 	if w.machine != nil {
 		s.Machine = w.machine.DeepCopy()
@@ -97,21 +98,9 @@ func (w *world) snapshot() plan.Snapshot {
 		s.Instance = w.instance.DeepCopy()
 	}
 	if w.missing == nil {
-		s.CloudInit = w.cloudInit()
+		s.CloudInit = desired.Fingerprint(w.vm, nil)
 	}
 	return s
-}
-
-// cloudInit is the same in all tests.
-func (w *world) cloudInit() *corev1.Secret {
-	if w.made == nil {
-		secret, err := desired.CloudInit(w.vm, nil)
-		if err != nil {
-			w.fail("cloud-init: %s", err)
-		}
-		w.made = secret
-	}
-	return w.made
 }
 
 // reconcile is one run of the operator, and says whether it wrote anything. A crash leaves the rest of it undone.
@@ -119,19 +108,22 @@ func (w *world) reconcile() (wrote bool) {
 	s := w.snapshot()
 	d := plan.Next(s, settings, w.now)
 	refusals := map[plan.Child]plan.Refusal{}
+	s.Refusals = refusals
 	for _, action := range d.Actions {
+		if !plan.Possible(s, action) {
+			continue
+		}
 		if refusal, refused := w.refusals[childOf[action]]; refused {
 			refusals[childOf[action]] = refusal
 			continue
 		}
 		w.line("operator", "%s", action)
-		w.act(action)
+		w.act(s, action)
 		if wrote = true; w.dies() {
 			return true
 		}
 	}
 	if len(refusals) > 0 {
-		s.Refusals = refusals
 		d = plan.Next(s, settings, w.now)
 	}
 	w.wakeAt = d.WakeAt
@@ -152,6 +144,7 @@ var childOf = map[plan.Action]plan.Child{
 func (w *world) dies() bool {
 	if w.writes++; w.writes == w.crashAt {
 		w.line("operator", "crashes")
+		w.applied = plan.SecretApplied{}
 		return true
 	}
 	return false
@@ -203,7 +196,7 @@ func reasons(st v1alpha1.VirtualMachineStatus) string {
 }
 
 // act carries out an action, as the API server would, and checks the laws.
-func (w *world) act(action plan.Action) {
+func (w *world) act(s plan.Snapshot, action plan.Action) {
 	switch action {
 	case plan.CreateImage:
 		w.image = desired.Image(w.vm)
@@ -224,10 +217,13 @@ func (w *world) act(action plan.Action) {
 		}
 		w.disk.DeletionTimestamp = &metav1.Time{Time: w.now}
 	case plan.ApplySecret:
-		w.secret = w.cloudInit().DeepCopy()
-		w.secret.UID = w.uid("secret")
+		made := desired.Fingerprint(w.vm, nil)
+		if w.secret == made {
+			w.again++
+		}
+		w.secret, w.applied = made, plan.SecretApplied{Fingerprint: made, At: w.now}
 	case plan.ApplyMachine:
-		w.applyMachine()
+		w.applyMachine(s)
 	}
 }
 
@@ -249,13 +245,13 @@ func (w *world) createDisk() {
 	w.disks++
 }
 
-func (w *world) applyMachine() {
-	want, err := desired.Machine(w.vm)
+func (w *world) applyMachine(s plan.Snapshot) {
+	want, err := desired.Machine(w.vm, plan.CloudInitOf(s))
 	if err != nil {
 		w.fail("machine: %s", err)
 	}
 	if w.machine == nil {
-		if w.secret == nil || w.disk == nil || w.disk.Status.Phase != cdiv1.Succeeded && w.disk.Status.Phase != cdiv1.PendingPopulation {
+		if w.secret == "" || w.disk == nil || w.disk.Status.Phase != cdiv1.Succeeded && w.disk.Status.Phase != cdiv1.PendingPopulation {
 			w.fail("the machine is made before its disk and its Secret")
 		}
 		w.machine = drift.Sealed(want)
@@ -311,9 +307,11 @@ func (w *world) settle() {
 
 // silent: what is settled needs no action.
 func (w *world) silent() {
-	d := plan.Next(w.snapshot(), settings, w.now)
+	s := w.snapshot()
+	d := plan.Next(s, settings, w.now)
+	s.Refusals = w.refusals
 	for _, action := range d.Actions {
-		if _, refused := w.refusals[childOf[action]]; !refused {
+		if _, refused := w.refusals[childOf[action]]; !refused && plan.Possible(s, action) {
 			w.fail("%s in a settled state", action)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"github.com/pelotech/open-terrain/vm-operator/internal/plan/drift"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -75,29 +73,4 @@ func TestSeal(t *testing.T) {
 	assert.Empty(t, plain.GetAnnotations(), "it is a copy")
 	before := machine("{metadata: {annotations: {v: '1'}}, spec: {a: 1}}")
 	assert.Equal(t, []string{"metadata.annotations." + v1alpha1.AnnotationAppliedFields}, drift.Of(machine("spec: {a: 1}").Object, before.Object))
-}
-
-func TestDriftOfASecret(t *testing.T) {
-	owner := metav1.OwnerReference{UID: "uid-web"}
-	want := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "1"}, OwnerReferences: []metav1.OwnerReference{owner}},
-		Data:       map[string][]byte{"userdata": []byte("secret")},
-	}
-	for name, c := range map[string]struct {
-		mod   func(*corev1.Secret)
-		paths []string
-	}{
-		"the same":         {func(*corev1.Secret) {}, nil},
-		"fields of others": {func(s *corev1.Secret) { s.Data["more"], s.Labels["more"] = nil, "2" }, nil},
-		"another document": {func(s *corev1.Secret) { s.Data["userdata"] = []byte("other") }, []string{"data.userdata"}},
-		"no document":      {func(s *corev1.Secret) { s.Data = nil }, []string{"data.userdata"}},
-		"no label":         {func(s *corev1.Secret) { s.Labels = nil }, []string{"metadata.labels.l"}},
-		"no owner":         {func(s *corev1.Secret) { s.OwnerReferences = nil }, []string{"metadata.ownerReferences"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			live := want.DeepCopy()
-			c.mod(live)
-			assert.Equal(t, c.paths, drift.OfSecret(want, live))
-		})
-	}
 }
