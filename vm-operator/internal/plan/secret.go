@@ -39,7 +39,7 @@ func secretStep(s Snapshot, disk step) step {
 //
 // Whoever runs has read it, and needs it no more: what becomes of it then is no matter.
 func secretWrite(s Snapshot, secret, machine step, set Settings, now time.Time) (write bool, wakeAt time.Time) {
-	if !secret.Good || s.Machine != nil && (!owned(s, s.Machine) || s.Machine.GetDeletionTimestamp() != nil) {
+	if !secret.Good || s.Machine != nil && !keeps(s) {
 		return false, time.Time{}
 	}
 	known := s.Applied.Fingerprint == s.CloudInit
@@ -55,6 +55,9 @@ func secretWrite(s Snapshot, secret, machine step, set Settings, now time.Time) 
 	}
 	return overdue(s, set, now)
 }
+
+// keeps says that KubeVirt's machine is ours, and stays.
+func keeps(s Snapshot) bool { return owned(s, s.Machine) && s.Machine.GetDeletionTimestamp() == nil }
 
 // overdue says that a guest has been starting for longer than the patience, or twice, or four times that and so on, and that
 // its Secret has not been applied since. So a Secret that somebody deleted is there again before the wait has doubled; and a
