@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,6 +21,7 @@ const patience = 2 * time.Second
 type patient struct {
 	client.Client
 	live     client.Reader
+	uncached client.Client
 	patience time.Duration
 }
 
@@ -33,7 +36,16 @@ func NewClient(config *rest.Config, options client.Options) (client.Client, erro
 	if err != nil {
 		return nil, err
 	}
-	return &patient{Client: c, live: live, patience: patience}, nil
+	return &patient{Client: c, live: live, uncached: live, patience: patience}, nil
+}
+
+// Apply writes a Secret past the cache. To make later reads wait for a write, the cached client watches whatever it writes; and
+// Secrets are not ours to list.
+func (p *patient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if _, secret := obj.(*corev1ac.SecretApplyConfiguration); secret {
+		return p.uncached.Apply(ctx, obj, opts...)
+	}
+	return p.Client.Apply(ctx, obj, opts...)
 }
 
 // Get asks the API server itself when the cache does not come up to date.

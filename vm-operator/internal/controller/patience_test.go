@@ -9,7 +9,9 @@ import (
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,6 +36,16 @@ func (h *hanging) List(ctx context.Context, _ client.ObjectList, opts ...client.
 
 var errLive = errors.New("the API server was asked")
 
+func (hanging) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return nil
+}
+
+type writer struct{ client.Client }
+
+func (writer) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return errLive
+}
+
 type liveReader struct{ client.Reader }
 
 func (liveReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -50,4 +62,11 @@ func TestReadsDoNotWaitForEver(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, p.Get(ended, types.NamespacedName{}, &v1alpha1.VirtualMachine{}), context.Canceled, "who has no time left asks nobody")
+}
+
+// The cached client lists and watches what it writes; Secrets must not be.
+func TestSecretsAreWrittenPastTheCache(t *testing.T) {
+	p := &patient{Client: &hanging{}, uncached: writer{}}
+	require.ErrorIs(t, p.Apply(t.Context(), corev1ac.Secret("web", "lab")), errLive)
+	require.NoError(t, p.Apply(t.Context(), corev1ac.ConfigMap("web", "lab")))
 }
