@@ -31,6 +31,16 @@ func unschedulable(t *testing.T, w *world) {
 	assert.GreaterOrEqual(t, time.Since(began), w.debounce)
 	assert.Contains(t, vm.Status.Message, "0/1 nodes are available: 1 Insufficient memory")
 	w.told(t, vm, map[string]int{"Unschedulable": 1})
+	waiting := w.instanceOf(t, vm)
+	w.change(t, vm, memory("64Mi"))
+	w.runs(t, vm) // KubeVirt alone would keep the instance as it was
+	assert.NotEqual(t, waiting.UID, w.instanceOf(t, vm).UID)
+	assert.Nil(t, vm.Status.TroubledSince)
+
+	w.change(t, vm, memory("8Ti"), strategy(v1alpha1.RunHalted))
+	w.becomes(t, vm, v1alpha1.VirtualMachineReady, v1alpha1.ReasonNotStarted)
+	w.change(t, vm, strategy(v1alpha1.RunAlways))
+	w.becomes(t, vm, v1alpha1.VirtualMachineFailed, v1alpha1.ReasonUnschedulable)
 	w.change(t, vm, memory("64Mi"), strategy(v1alpha1.RunHalted))
 	w.becomes(t, vm, v1alpha1.VirtualMachineReady, v1alpha1.ReasonNotStarted)
 	w.change(t, vm, strategy(v1alpha1.RunAlways))

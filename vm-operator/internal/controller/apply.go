@@ -60,6 +60,8 @@ func (r *VirtualMachines) change(ctx context.Context, s plan.Snapshot, action pl
 		return plan.Secret, r.applySecret(ctx, s)
 	case plan.ApplyMachine:
 		return plan.Machine, r.applyMachine(ctx, s)
+	case plan.DeleteInstance:
+		return plan.Instance, r.deleteInstance(ctx, s)
 	}
 	return "", fmt.Errorf("unknown action %q", action)
 }

@@ -23,6 +23,8 @@ type machineCondition struct {
 	Status  metav1.ConditionStatus `json:"status"`
 	Reason  string                 `json:"reason"`
 	Message string                 `json:"message"`
+
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 }
 
 // machineOf reads the status; one that cannot be read is as good as none.

@@ -84,12 +84,19 @@ func anyMachine(t *rapid.T, s *plan.Snapshot) {
 			machine.SetOwnerReferences(nil)
 		}
 		machine.Object["status"] = map[string]any{"printableStatus": rapid.SampledFrom([]string{"", "Stopped", "Running", "Unknown", "Paused"}).Draw(t, "printable")}
+		machine.SetUID("uid-machine")
+		if yes("restart required") {
+			machine.Object["status"].(map[string]any)["conditions"] = []any{map[string]any{
+				"type": "RestartRequired", "status": "True", "lastTransitionTime": epoch.UTC().Format(time.RFC3339),
+			}}
+		}
 		s.Machine = machine
 	}
 	if yes("instance") {
-		phase := rapid.SampledFrom([]string{"", "Pending", "Running", "Succeeded", "Failed"}).Draw(t, "phase")
+		phase := rapid.SampledFrom([]string{"", "Pending", "Scheduling", "Scheduled", "Running", "Unknown", "Succeeded", "Failed"}).Draw(t, "phase")
 		s.Instance = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": phase}}}
 		s.Instance.SetCreationTimestamp(metav1.NewTime(epoch))
+		s.Instance.SetOwnerReferences([]metav1.OwnerReference{{UID: rapid.SampledFrom([]types.UID{"uid-machine", "uid-other"}).Draw(t, "of"), Controller: new(true)}})
 	}
 }
 
@@ -109,6 +116,9 @@ func TestTheLaws(t *testing.T) {
 			t.Fatal("a disk goes under a running guest, or without a question")
 		case does(plan.KeepDisk) && (!ours(s.Disk) || s.Disk.DeletionTimestamp != nil):
 			t.Fatal("a disk is kept that is somebody else's, or going")
+		case does(plan.DeleteInstance) && (!slices.Contains([]any{"", "Pending", "Scheduling"}, s.Instance.Object["status"].(map[string]any)["phase"]) ||
+			!ours(s.Machine) || !metav1.IsControlledBy(s.Instance, s.Machine) || !d.Doubtful):
+			t.Fatal("an instance goes that may run, or is another machine's, or without a question")
 		case does(plan.ApplySecret) && s.CloudInit == "":
 			t.Fatal("a Secret is applied that cannot be made")
 		case does(plan.ApplyMachine) && s.Machine == nil && !does(plan.ApplySecret) && s.Applied.Fingerprint != s.CloudInit:

@@ -62,9 +62,10 @@ func MachineDrift(want, live *unstructured.Unstructured) []string {
 	return drift.Of(drift.Sealed(want).Object, live.Object)
 }
 
-// restartRequired is KubeVirt's condition, as long as there is a guest that it can be about: it stays when the guest goes.
+// restartRequired is KubeVirt's condition, as long as there is a guest that it can be about: it stays when the guest goes. An
+// instance that waits for a node is made anew by itself, if it goes on waiting.
 func restartRequired(s Snapshot) string {
-	if s.Machine == nil || !owned(s, s.Machine) || !guestRuns(s) {
+	if s.Machine == nil || !owned(s, s.Machine) || !guestRuns(s) || waitsForNode(s.Instance) && restarts(s.VM) {
 		return ""
 	}
 	c := machineOf(s.Machine).condition("RestartRequired")

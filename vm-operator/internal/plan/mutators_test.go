@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"time"
+
 	"github.com/pelotech/open-terrain/apis/apitest"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/vm-operator/internal/plan"
@@ -153,6 +155,7 @@ func (w *world) starts() {
 	if w.machine != nil && w.instance == nil && w.wants() && w.machine.GetDeletionTimestamp() == nil {
 		w.instance = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": "Scheduling"}}}
 		w.instance.SetCreationTimestamp(metav1.NewTime(w.now))
+		w.instance.SetOwnerReferences([]metav1.OwnerReference{{UID: w.machine.GetUID(), Controller: new(true)}})
 		w.kubevirt("Starting")
 	}
 }
@@ -188,6 +191,15 @@ func (w *world) crashes() {
 
 func (w *world) unschedulable() {
 	w.kubevirt("ErrorUnschedulable", condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 Insufficient memory"))
+}
+
+// asksForRestart: the instance keeps the spec that it was made with.
+func (w *world) asksForRestart() {
+	if w.machine != nil && w.instance != nil {
+		c := condition("RestartRequired", "True", "", "memory updated in template spec").(map[string]any)
+		c["lastTransitionTime"] = w.now.UTC().Format(time.RFC3339)
+		w.kubevirt("ErrorUnschedulable", c, condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 Insufficient memory"))
+	}
 }
 
 // People and the garbage collector.

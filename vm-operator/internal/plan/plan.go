@@ -16,6 +16,7 @@
 //   - a disk is deleted, or let go, only while no guest runs;
 //   - the machine is created only when its disk is there, or waits for its first consumer;
 //   - what somebody else owns is not touched;
+//   - an instance is deleted only while it waits for a node;
 //   - when nothing has to change there is no action, and the report says what status says already.
 //
 // Failed is no state of its own: it follows from what is wrong now, from how long it has been wrong, and from the deadline. So
@@ -73,6 +74,8 @@ const (
 	Disk    Child = "DataVolume"
 	Secret  Child = "Secret"
 	Machine Child = "VirtualMachine"
+	// Instance is KubeVirt's own; it is only taken away.
+	Instance Child = "VirtualMachineInstance"
 )
 
 // Refusal is why a child cannot be made.
@@ -99,6 +102,8 @@ const (
 	ReleaseDisk  Action = "ReleaseDisk" // takes our finalizer off
 	ApplySecret  Action = "ApplySecret"
 	ApplyMachine Action = "ApplyMachine"
+	// DeleteInstance takes away an instance that keeps an older spec, and has never run.
+	DeleteInstance Action = "DeleteInstance"
 )
 
 // Decision is what to do, in this order, and what status shall say afterwards.
@@ -147,13 +152,18 @@ func Next(s Snapshot, set Settings, now time.Time) Decision {
 		guest.actions = []Action{ApplySecret}
 	}
 
-	d := Decision{Doubtful: disk.doubtful}
+	remove, late := standsInTheWay(s, set, now)
+
+	d := Decision{Doubtful: disk.doubtful || remove}
 	for _, step := range []step{image, disk, guest, machine} {
 		d.Actions = append(d.Actions, step.actions...)
 	}
+	if remove {
+		d.Actions = append(d.Actions, DeleteInstance)
+	}
 	d.Report = report(s, image.Verdict, disk, machine.Verdict, now)
 	judge(s, set, &d, now)
-	d.WakeAt = earliest(d.WakeAt, again, passwordAgain(s, machine, now))
+	d.WakeAt = earliest(d.WakeAt, again, late, passwordAgain(s, machine, now))
 	if quiet, until := quietly(s, d, now); quiet {
 		d.Report, d.WakeAt = Report{Silent: true}, until
 	}

@@ -142,6 +142,11 @@ var stories = map[string]story{
 		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).starts, (*world).unschedulable, (*world).sleeps, (*world).runs}),
 		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
 	},
+	"unschedulable-and-changed": {
+		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).starts, (*world).unschedulable, (*world).sleeps, (*world).sleeps,
+			func(w *world) { w.wantsMemory("2Gi") }, (*world).asksForRestart, (*world).starts, (*world).runs}),
+		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 1,
+	},
 	"crash-loop": {
 		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).starts, (*world).crashes, (*world).sleeps}),
 		phase: v1alpha1.VirtualMachineFailed, ready: "False CrashLooping", disks: 1,
@@ -286,7 +291,7 @@ var happenings = map[string]func(*world){
 	"image ready": (*world).imageReady, "image updated": (*world).imageUpdated, "image deleted": (*world).imageDeleted, "image gone": (*world).imageGone,
 	"revoked": (*world).revoked, "granted": (*world).granted, "claims": (*world).claims, "claims again": (*world).claims,
 	"clones": (*world).clones, "cloned": (*world).cloned, "consumer": (*world).awaitsConsumer, "refused": (*world).cloneRefused, "without source": (*world).cloneWithoutSource,
-	"stopped": (*world).stopped, "starts": (*world).starts, "runs": (*world).runs, "halts": (*world).halts, "crashes": (*world).crashes, "unschedulable": (*world).unschedulable,
+	"stopped": (*world).stopped, "starts": (*world).starts, "runs": (*world).runs, "halts": (*world).halts, "crashes": (*world).crashes, "unschedulable": (*world).unschedulable, "restart": (*world).asksForRestart,
 	"disk deleted": (*world).deletesDisk, "claim deleted": (*world).deletesClaim, "machine deleted": (*world).deletesMachine, "secret deleted": (*world).deletesSecret,
 	"machine changed": (*world).changesMachine, "labels off": (*world).unlabels, "gc": (*world).gc, "gc again": (*world).gc,
 	"memory": func(w *world) { w.wantsMemory("4Gi") }, "quota": (*world).quota, "secret taken": (*world).takesSecret, "healed": (*world).heals,

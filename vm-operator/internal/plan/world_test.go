@@ -138,7 +138,7 @@ func (w *world) reconcile() (wrote bool) {
 
 var childOf = map[plan.Action]plan.Child{
 	plan.CreateImage: plan.Image, plan.CreateDisk: plan.Disk, plan.KeepDisk: plan.Disk, plan.DeleteDisk: plan.Disk,
-	plan.ReleaseDisk: plan.Disk, plan.ApplySecret: plan.Secret, plan.ApplyMachine: plan.Machine,
+	plan.ReleaseDisk: plan.Disk, plan.ApplySecret: plan.Secret, plan.ApplyMachine: plan.Machine, plan.DeleteInstance: plan.Instance,
 }
 
 func (w *world) dies() bool {
@@ -222,6 +222,11 @@ func (w *world) act(s plan.Snapshot, action plan.Action) {
 			w.again++
 		}
 		w.secret, w.applied = made, plan.SecretApplied{Fingerprint: made, At: w.now}
+	case plan.DeleteInstance:
+		if phase, _, _ := unstructured.NestedString(w.instance.Object, "status", "phase"); phase != "Scheduling" {
+			w.fail("an instance is deleted in the phase %s", phase)
+		}
+		w.instance = nil
 	case plan.ApplyMachine:
 		w.applyMachine(s)
 	}
