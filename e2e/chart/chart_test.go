@@ -135,6 +135,8 @@ func TestInstallation(t *testing.T) {
 
 	require.NoError(t, Install(t.Context(), c, allOn(t, DiskSync)...))
 	require.NoError(t, Install(t.Context(), c, WithImportOnce))
+	// One that lets the operator read its passwords.
+	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lab-a"}}))
 	require.NoError(t, VM.Install(t.Context(), c, allOn(t, VM)...))
 	require.NoError(t, VM.Install(t.Context(), c))
 
