@@ -61,6 +61,7 @@ func (p *Proxy) ReleaseWatches(resource string) {
 func (p *Proxy) ExpireWatches(resource string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	delete(p.watched, resource) // until the operator has listed anew, which client-go puts off for a second or two
 	n := p.newsOf(resource)
 	n.expired = true
 	close(n.over)
@@ -110,12 +111,12 @@ func startsAnew(r *http.Request) bool {
 // watch passes a watch on for as long as nobody ends it.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request Request) {
 	p.mu.Lock()
-	if _, again := p.watched[topic(request)]; !again {
-		p.watched[topic(request)] = time.Now()
-	}
 	n := p.newsOf(topic(request))
 	over, expired := n.over, n.expired && !startsAnew(r)
 	n.expired = n.expired && !expired
+	if _, again := p.watched[topic(request)]; !again && !expired {
+		p.watched[topic(request)] = time.Now()
+	}
 	p.mu.Unlock()
 	if expired {
 		writeStatus(w, apierrors.NewResourceExpired("injected by the fault proxy").Status())

@@ -95,6 +95,12 @@ func TestAProcessIsAwakeWhenItWatchesEverything(t *testing.T) {
 	assert.True(t, proxy.Awake(0, "vmdiskimages"))
 	assert.False(t, proxy.Awake(time.Hour, "vmdiskimages"), "for a while")
 	assert.False(t, proxy.Awake(0, "vmdiskimages", "datavolumes"))
+	proxy.ExpireWatches("vmdiskimages")
+	assert.False(t, proxy.Awake(0, "vmdiskimages"), "until it has listed anew")
+	watchAt(t, proxy, "&resourceVersion=7")
+	assert.False(t, proxy.Awake(0, "vmdiskimages"))
+	watchAt(t, proxy, "&sendInitialEvents=true&resourceVersion=")
+	assert.True(t, proxy.Awake(0, "vmdiskimages"))
 }
 
 func TestAnExpiredWatchHasToListAnew(t *testing.T) {
