@@ -31,7 +31,7 @@ breach() {
   echo "refused by $4: $3 in $1"
 }
 
-pure=(apis/policy apis/queue)
+pure=(apis/drift apis/policy apis/queue)
 for name in plan desired status; do pure+=("disk-sync-operator/internal/$name" "vm-operator/internal/$name"); done
 for package in "${pure[@]}"; do lint "$package"; done
 

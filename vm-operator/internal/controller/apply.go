@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pelotech/open-terrain/apis/drift"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/vm-operator/internal/desired"
 	"github.com/pelotech/open-terrain/vm-operator/internal/plan"
-	"github.com/pelotech/open-terrain/vm-operator/internal/plan/drift"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

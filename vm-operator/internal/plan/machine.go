@@ -3,9 +3,9 @@ package plan
 import (
 	"slices"
 
+	"github.com/pelotech/open-terrain/apis/drift"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/vm-operator/internal/desired"
-	"github.com/pelotech/open-terrain/vm-operator/internal/plan/drift"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 

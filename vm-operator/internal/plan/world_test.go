@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/pelotech/open-terrain/apis/apitest"
+	"github.com/pelotech/open-terrain/apis/drift"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/vm-operator/internal/desired"
 	"github.com/pelotech/open-terrain/vm-operator/internal/plan"
-	"github.com/pelotech/open-terrain/vm-operator/internal/plan/drift"
 	"github.com/pelotech/open-terrain/vm-operator/internal/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"

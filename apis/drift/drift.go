@@ -1,5 +1,5 @@
 // Package drift compares what the operator applies with what there is: does the object that the API server holds have all of
-// our fields, as we want them? Fields of others are none of our business. It is pure.
+// our fields, as we want them? Fields of others are none of our business. The operators that apply objects share it; it is pure.
 //
 // Three things need care:
 //
@@ -104,9 +104,10 @@ func sameQuantity(a, b string) bool {
 	return err == nil && x.Cmp(y) == 0
 }
 
-// isQuantity says that the field of that name holds a quantity in KubeVirt's machine.
+// isQuantity says that the field of that name holds a quantity: in KubeVirt's machine, in the resources of a container or of one
+// of our own virtual machines.
 func isQuantity(key string) bool {
-	return slices.Contains([]string{"guest", "cpu", "memory", "storage"}, key)
+	return slices.Contains([]string{"guest", "cpu", "memory", "storage", "ephemeral-storage", "diskSize"}, key)
 }
 
 // number writes a number of whatever type; empty for what is none.

@@ -3,8 +3,8 @@ package drift_test
 import (
 	"testing"
 
+	"github.com/pelotech/open-terrain/apis/drift"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
-	"github.com/pelotech/open-terrain/vm-operator/internal/plan/drift"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +36,7 @@ func TestDrift(t *testing.T) {
 		"an empty list is no list":         {"a: []", "{}", nil},
 		"a quantity in other words":        {"memory: {guest: 1.5Gi}", "memory: {guest: 1536Mi}", nil},
 		"another quantity":                 {"memory: {guest: 1.5Gi}", "memory: {guest: 2Gi}", []string{"memory.guest"}},
+		"of a container's, too":            {"limits: {cpu: '1', ephemeral-storage: 1Gi}", "limits: {cpu: 1000m, ephemeral-storage: 1024Mi}", nil},
 		"no quantity any more":             {"memory: {guest: 1.5Gi}", "memory: {guest: lots}", []string{"memory.guest"}},
 		"a text that looks like one":       {"hostname: '1e3'", "hostname: '1000'", []string{"hostname"}},
 		"a zero that was dropped":          {"cpu: {cores: 0}", "cpu: {}", nil},
