@@ -21,9 +21,8 @@ func VirtualMachine(name string, mods ...VirtualMachineMod) *v1alpha1.VirtualMac
 			Name: name, Namespace: Namespace, UID: types.UID("uid-" + name), Generation: 1, ResourceVersion: "100",
 		},
 		Spec: v1alpha1.VirtualMachineSpec{
-			PodNetwork:     &podNetwork,
+			MachineSpec:    v1alpha1.MachineSpec{PodNetwork: &podNetwork, RunStrategy: v1alpha1.RunAlways},
 			VMDiskImageRef: v1alpha1.VMDiskImageReference{Name: "ubuntu"},
-			RunStrategy:    v1alpha1.RunAlways,
 		},
 	}
 	for _, mod := range mods {

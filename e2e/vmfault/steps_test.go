@@ -116,9 +116,11 @@ func create(name string, mods ...machineMod) Step {
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
 			Spec: otv1alpha1.VirtualMachineSpec{
 				VMDiskImageRef: otv1alpha1.VMDiskImageReference{Name: image},
-				Resources:      otv1alpha1.VirtualMachineResources{CPU: new(resource.MustParse("100m")), Memory: new(resource.MustParse("64Mi"))},
-				Users: []otv1alpha1.VirtualMachineUser{
-					{Name: "admin", PasswordSecretRef: &otv1alpha1.SecretKeySelector{Name: passwords, Key: "admin"}},
+				MachineSpec: otv1alpha1.MachineSpec{
+					Resources: otv1alpha1.VirtualMachineResources{CPU: new(resource.MustParse("100m")), Memory: new(resource.MustParse("64Mi"))},
+					Users: []otv1alpha1.VirtualMachineUser{
+						{Name: "admin", PasswordSecretRef: &otv1alpha1.SecretKeySelector{Name: passwords, Key: "admin"}},
+					},
 				},
 			},
 		}

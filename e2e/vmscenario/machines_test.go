@@ -122,7 +122,9 @@ func machine(namespace, name string, i *v1alpha1.VMDiskImage, mods ...func(*v1al
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.VirtualMachineSpec{
 			VMDiskImageRef: v1alpha1.VMDiskImageReference{Name: i.Name},
-			Resources:      v1alpha1.VirtualMachineResources{CPU: new(resource.MustParse("100m")), Memory: new(resource.MustParse("64Mi"))},
+			MachineSpec: v1alpha1.MachineSpec{
+				Resources: v1alpha1.VirtualMachineResources{CPU: new(resource.MustParse("100m")), Memory: new(resource.MustParse("64Mi"))},
+			},
 		},
 	}
 	if i.Namespace != namespace {

@@ -15,7 +15,7 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha
 // AddToScheme registers the kinds of this package. It never returns an error.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &VMDiskImage{}, &VMDiskImageList{}, &DataSync{}, &DataSyncList{},
-		&VirtualMachine{}, &VirtualMachineList{})
+		&VirtualMachine{}, &VirtualMachineList{}, &Workspace{}, &WorkspaceList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -176,8 +176,9 @@ type VMDiskImageReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// VirtualMachineSpec is the virtual machine that is wanted.
-type VirtualMachineSpec struct {
+// MachineSpec is all that is wanted of a virtual machine but its image: what a VirtualMachine and an entry of a Workspace
+// have in common.
+type MachineSpec struct {
 	// baseVm is recorded as the annotation pelotech.ot/base-vm of the KubeVirt VirtualMachine, and nothing else.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -229,11 +230,6 @@ type VirtualMachineSpec struct {
 	// +optional
 	PodNetwork *bool `json:"podNetwork,omitempty"`
 
-	// vmDiskImageRef is the disk image that the root disk is cloned from. It is immutable.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="vmDiskImageRef is immutable: create another VirtualMachine instead"
-	// +required
-	VMDiskImageRef VMDiskImageReference `json:"vmDiskImageRef"`
-
 	// vmDiskImageTemplate makes the image of vmDiskImageRef if there is none. One that exists is used as it is: the condition
 	// ImageMismatch says when it differs. Its author must have the right to create images in the image's namespace; secretRef
 	// and certConfigMap are of that namespace, too.
@@ -252,6 +248,16 @@ type VirtualMachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}(\\\\.[0-9]{1,9})?s)?([0-9]{1,6}ms)?$')",message="provisioningTimeout must be a duration such as 30m or 2h; 0s waits for ever"
 	// +optional
 	ProvisioningTimeout *metav1.Duration `json:"provisioningTimeout,omitempty"`
+}
+
+// VirtualMachineSpec is the virtual machine that is wanted.
+type VirtualMachineSpec struct {
+	MachineSpec `json:",inline"`
+
+	// vmDiskImageRef is the disk image that the root disk is cloned from. It is immutable.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="vmDiskImageRef is immutable: create another VirtualMachine instead"
+	// +required
+	VMDiskImageRef VMDiskImageReference `json:"vmDiskImageRef"`
 }
 
 // VirtualMachine is a KubeVirt virtual machine that waits for its disk image, and counts itself on it.

@@ -48,12 +48,14 @@ func (machines) object(l *Lab, prefix string, i int) client.Object {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(i), Name: fmt.Sprintf("%s-%05d", prefix, i)},
 		Spec: otv1alpha1.VirtualMachineSpec{
 			VMDiskImageRef: otv1alpha1.VMDiskImageReference{Namespace: imageNamespace, Name: goldenName(prefix, i%l.Load.Images)},
-			Users: []otv1alpha1.VirtualMachineUser{{
-				Name: "student", Sudo: "ALL=(ALL) NOPASSWD:ALL",
-				HashedPasswd:      "$6$0rEY7zinYR1Zs/JV$JM/UbB5mO1KW2LXQR5qAMd8duGxIUpHw8v05P8lhftQSnlzpdlE.X2U9TtNittKsZ.YzKkleaihs21V/nwOnW1",
-				SSHAuthorizedKeys: []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBenchBenchBenchBenchBenchBenchBenchBenchBenc student@lab"},
-			}},
-			Resources: otv1alpha1.VirtualMachineResources{CPU: new(resource.MustParse("2")), Memory: new(resource.MustParse("2Gi"))},
+			MachineSpec: otv1alpha1.MachineSpec{
+				Users: []otv1alpha1.VirtualMachineUser{{
+					Name: "student", Sudo: "ALL=(ALL) NOPASSWD:ALL",
+					HashedPasswd:      "$6$0rEY7zinYR1Zs/JV$JM/UbB5mO1KW2LXQR5qAMd8duGxIUpHw8v05P8lhftQSnlzpdlE.X2U9TtNittKsZ.YzKkleaihs21V/nwOnW1",
+					SSHAuthorizedKeys: []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBenchBenchBenchBenchBenchBenchBenchBenchBenc student@lab"},
+				}},
+				Resources: otv1alpha1.VirtualMachineResources{CPU: new(resource.MustParse("2")), Memory: new(resource.MustParse("2Gi"))},
+			},
 		},
 	}
 }

@@ -39,8 +39,8 @@ func newVM(mods ...vmMod) *v1alpha1.VirtualMachine {
 			Name: "web", Namespace: apitest.Namespace, UID: "uid-web", Generation: 1, ResourceVersion: "100", CreationTimestamp: metav1.NewTime(epoch),
 		},
 		Spec: v1alpha1.VirtualMachineSpec{
+			MachineSpec:    v1alpha1.MachineSpec{RunStrategy: v1alpha1.RunAlways},
 			VMDiskImageRef: v1alpha1.VMDiskImageReference{Namespace: "farm", Name: "ubuntu"},
-			RunStrategy:    v1alpha1.RunAlways,
 		},
 	}
 	for _, mod := range mods {

@@ -26,7 +26,9 @@ func vm() *v1alpha1.VirtualMachine {
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "lab", UID: "uid-web", ResourceVersion: "7", Generation: 3},
 		Spec: v1alpha1.VirtualMachineSpec{
 			VMDiskImageRef: v1alpha1.VMDiskImageReference{Name: "ubuntu"},
-			Users:          []v1alpha1.VirtualMachineUser{{Name: "demo user", PlainTextPasswd: "canary"}, {Name: "ci"}},
+			MachineSpec: v1alpha1.MachineSpec{
+				Users: []v1alpha1.VirtualMachineUser{{Name: "demo user", PlainTextPasswd: "canary"}, {Name: "ci"}},
+			},
 		},
 	}
 }

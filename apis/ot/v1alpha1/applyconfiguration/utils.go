@@ -36,6 +36,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &otv1alpha1.FailureApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Loss"):
 		return &otv1alpha1.LossApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineSpec"):
+		return &otv1alpha1.MachineSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("References"):
 		return &otv1alpha1.ReferencesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeySelector"):
@@ -68,6 +70,54 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &otv1alpha1.VMDiskImageSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VMDiskImageStatus"):
 		return &otv1alpha1.VMDiskImageStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Workspace"):
+		return &otv1alpha1.WorkspaceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceContainer"):
+		return &otv1alpha1.WorkspaceContainerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceContainerStatus"):
+		return &otv1alpha1.WorkspaceContainerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceEgressRule"):
+		return &otv1alpha1.WorkspaceEgressRuleApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceEnvSource"):
+		return &otv1alpha1.WorkspaceEnvSourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceEnvVar"):
+		return &otv1alpha1.WorkspaceEnvVarApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceFriend"):
+		return &otv1alpha1.WorkspaceFriendApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceIngressRule"):
+		return &otv1alpha1.WorkspaceIngressRuleApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceKeySelector"):
+		return &otv1alpha1.WorkspaceKeySelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceNamespaceStatus"):
+		return &otv1alpha1.WorkspaceNamespaceStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceNetwork"):
+		return &otv1alpha1.WorkspaceNetworkApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspacePeer"):
+		return &otv1alpha1.WorkspacePeerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspacePolicyPort"):
+		return &otv1alpha1.WorkspacePolicyPortApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspacePort"):
+		return &otv1alpha1.WorkspacePortApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspacePullSecret"):
+		return &otv1alpha1.WorkspacePullSecretApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceQueueStatus"):
+		return &otv1alpha1.WorkspaceQueueStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceResourceList"):
+		return &otv1alpha1.WorkspaceResourceListApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceResources"):
+		return &otv1alpha1.WorkspaceResourcesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceResourceStatus"):
+		return &otv1alpha1.WorkspaceResourceStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceSpec"):
+		return &otv1alpha1.WorkspaceSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceStatus"):
+		return &otv1alpha1.WorkspaceStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceVirtualMachine"):
+		return &otv1alpha1.WorkspaceVirtualMachineApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceVirtualMachineSpec"):
+		return &otv1alpha1.WorkspaceVirtualMachineSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkspaceVirtualMachineStatus"):
+		return &otv1alpha1.WorkspaceVirtualMachineStatusApplyConfiguration{}
 
 	}
 	return nil

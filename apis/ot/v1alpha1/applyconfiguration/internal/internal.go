@@ -659,9 +659,459 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VolumePolicy
   scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.Workspace
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceSpec
+    - name: status
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceStatus
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceContainer
+  map:
+    fields:
+    - name: args
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: command
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: env
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceEnvVar
+          elementRelationship: associative
+          keys:
+          - name
+    - name: image
+      type:
+        scalar: string
+    - name: imagePullSecrets
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePullSecret
+          elementRelationship: associative
+          keys:
+          - name
+    - name: name
+      type:
+        scalar: string
+    - name: ports
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePort
+          elementRelationship: associative
+          keys:
+          - containerPort
+          - protocol
+    - name: replicas
+      type:
+        scalar: numeric
+      default: 1
+    - name: resources
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceResources
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceContainerState
+  scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceContainerStatus
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: status
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceContainerState
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceEgressRule
+  map:
+    fields:
+    - name: ports
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePolicyPort
+          elementRelationship: atomic
+    - name: to
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePeer
+          elementRelationship: atomic
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceEnvSource
+  map:
+    fields:
+    - name: configMapKeyRef
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceKeySelector
+    - name: secretKeyRef
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceKeySelector
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceEnvVar
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
+    - name: valueFrom
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceEnvSource
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceFriend
+  map:
+    fields:
+    - name: workspace
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceIngressRule
+  map:
+    fields:
+    - name: from
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePeer
+          elementRelationship: atomic
+    - name: ports
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePolicyPort
+          elementRelationship: atomic
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceKeySelector
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceNamespaceStatus
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: owned
+      type:
+        scalar: boolean
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceNetwork
+  map:
+    fields:
+    - name: allowDNS
+      type:
+        scalar: boolean
+      default: true
+    - name: allowFrom
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceFriend
+          elementRelationship: associative
+          keys:
+          - workspace
+    - name: egress
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceEgressRule
+          elementRelationship: atomic
+    - name: ingress
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceIngressRule
+          elementRelationship: atomic
+    - name: isolate
+      type:
+        scalar: boolean
+      default: true
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePeer
+  map:
+    fields:
+    - name: cidr
+      type:
+        scalar: string
+    - name: except
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: namespace
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePhase
+  scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePolicyPort
+  map:
+    fields:
+    - name: endPort
+      type:
+        scalar: numeric
+    - name: port
+      type:
+        scalar: numeric
+    - name: protocol
+      type:
+        namedType: io.k8s.api.core.v1.Protocol
+      default: TCP
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePort
+  map:
+    fields:
+    - name: containerPort
+      type:
+        scalar: numeric
+    - name: name
+      type:
+        scalar: string
+    - name: protocol
+      type:
+        namedType: io.k8s.api.core.v1.Protocol
+      default: TCP
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePullSecret
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceQueueStatus
+  map:
+    fields:
+    - name: position
+      type:
+        scalar: numeric
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceResourceList
+  map:
+    fields:
+    - name: cpu
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: ephemeral-storage
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: memory
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceResourceStatus
+  map:
+    fields:
+    - name: containers
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceContainerStatus
+          elementRelationship: associative
+          keys:
+          - name
+    - name: virtualMachines
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceVirtualMachineStatus
+          elementRelationship: associative
+          keys:
+          - name
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceResources
+  map:
+    fields:
+    - name: limits
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceResourceList
+    - name: requests
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceResourceList
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceSpec
+  map:
+    fields:
+    - name: containers
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceContainer
+          elementRelationship: associative
+          keys:
+          - name
+    - name: network
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceNetwork
+    - name: provisioningTimeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: targetNamespace
+      type:
+        scalar: string
+    - name: virtualMachines
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceVirtualMachine
+          elementRelationship: associative
+          keys:
+          - name
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceStatus
+  map:
+    fields:
+    - name: admittedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: containers
+      type:
+        scalar: string
+    - name: deadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: isolated
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus
+    - name: message
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceNamespaceStatus
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspacePhase
+    - name: provisionedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: queue
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceQueueStatus
+    - name: resourceStatus
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceResourceStatus
+    - name: troubledSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: virtualMachines
+      type:
+        scalar: string
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceVirtualMachine
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: spec
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceVirtualMachineSpec
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceVirtualMachineSpec
+  map:
+    fields:
+    - name: VMDiskImageName
+      type:
+        scalar: string
+    - name: baseVm
+      type:
+        scalar: string
+    - name: baseVmVersion
+      type:
+        scalar: string
+    - name: ignoreOnDeploy
+      type:
+        scalar: boolean
+    - name: interfaces
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineInterface
+          elementRelationship: associative
+          keys:
+          - network
+    - name: name
+      type:
+        scalar: string
+    - name: podNetwork
+      type:
+        scalar: boolean
+      default: true
+    - name: provisioningTimeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: resources
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineResources
+    - name: runStrategy
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.RunStrategy
+      default: Always
+    - name: users
+      type:
+        list:
+          elementType:
+            namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineUser
+          elementRelationship: associative
+          keys:
+          - name
+    - name: version
+      type:
+        scalar: string
+    - name: vmDiskImageRef
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VMDiskImageReference
+    - name: vmDiskImageTemplate
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VMDiskImageSpec
+- name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceVirtualMachineStatus
+  map:
+    fields:
+    - name: diskImagePhase
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.Phase
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: phase
+      type:
+        namedType: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachinePhase
 - name: io.k8s.api.core.v1.PersistentVolumeAccessMode
   scalar: string
 - name: io.k8s.api.core.v1.PersistentVolumeMode
+  scalar: string
+- name: io.k8s.api.core.v1.Protocol
   scalar: string
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped

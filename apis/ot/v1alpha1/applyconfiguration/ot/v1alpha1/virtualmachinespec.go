@@ -12,36 +12,9 @@ import (
 //
 // VirtualMachineSpec is the virtual machine that is wanted.
 type VirtualMachineSpecApplyConfiguration struct {
-	// baseVm is recorded as the annotation pelotech.ot/base-vm of the KubeVirt VirtualMachine, and nothing else.
-	BaseVM *string `json:"baseVm,omitempty"`
-	// baseVmVersion is recorded as the annotation pelotech.ot/base-vm-version.
-	BaseVMVersion *string `json:"baseVmVersion,omitempty"`
-	// version is recorded as the annotation pelotech.ot/version.
-	Version *string `json:"version,omitempty"`
-	// ignoreOnDeploy makes disk and machine ready and does not start the guest: the virtual machine is Ready with reason
-	// NotStarted.
-	IgnoreOnDeploy *bool `json:"ignoreOnDeploy,omitempty"`
-	// name is the guest's host name; metadata.name when it is left out.
-	Name *string `json:"name,omitempty"`
-	// users that cloud-init makes at the first start.
-	Users []VirtualMachineUserApplyConfiguration `json:"users,omitempty"`
-	// resources that the guest sees.
-	Resources *VirtualMachineResourcesApplyConfiguration `json:"resources,omitempty"`
-	// interfaces on Multus networks, besides the pod network's.
-	Interfaces []VirtualMachineInterfaceApplyConfiguration `json:"interfaces,omitempty"`
-	// podNetwork gives the guest an interface on the pod network (masquerade). Default: true.
-	PodNetwork *bool `json:"podNetwork,omitempty"`
+	MachineSpecApplyConfiguration `json:""`
 	// vmDiskImageRef is the disk image that the root disk is cloned from. It is immutable.
 	VMDiskImageRef *VMDiskImageReferenceApplyConfiguration `json:"vmDiskImageRef,omitempty"`
-	// vmDiskImageTemplate makes the image of vmDiskImageRef if there is none. One that exists is used as it is: the condition
-	// ImageMismatch says when it differs. Its author must have the right to create images in the image's namespace; secretRef
-	// and certConfigMap are of that namespace, too.
-	VMDiskImageTemplate *VMDiskImageSpecApplyConfiguration `json:"vmDiskImageTemplate,omitempty"`
-	// runStrategy says when the guest runs: Always, RerunOnFailure, Once, Manual or Halted.
-	RunStrategy *otv1alpha1.RunStrategy `json:"runStrategy,omitempty"`
-	// provisioningTimeout is how long the virtual machine may take to become Ready once its image is there, before it is
-	// Failed. It goes on trying. Default: 30m; 0s waits for ever.
-	ProvisioningTimeout *v1.Duration `json:"provisioningTimeout,omitempty"`
 }
 
 // VirtualMachineSpecApplyConfiguration constructs a declarative configuration of the VirtualMachineSpec type for use with
@@ -54,7 +27,7 @@ func VirtualMachineSpec() *VirtualMachineSpecApplyConfiguration {
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the BaseVM field is set to the value of the last call.
 func (b *VirtualMachineSpecApplyConfiguration) WithBaseVM(value string) *VirtualMachineSpecApplyConfiguration {
-	b.BaseVM = &value
+	b.MachineSpecApplyConfiguration.BaseVM = &value
 	return b
 }
 
@@ -62,7 +35,7 @@ func (b *VirtualMachineSpecApplyConfiguration) WithBaseVM(value string) *Virtual
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the BaseVMVersion field is set to the value of the last call.
 func (b *VirtualMachineSpecApplyConfiguration) WithBaseVMVersion(value string) *VirtualMachineSpecApplyConfiguration {
-	b.BaseVMVersion = &value
+	b.MachineSpecApplyConfiguration.BaseVMVersion = &value
 	return b
 }
 
@@ -70,7 +43,7 @@ func (b *VirtualMachineSpecApplyConfiguration) WithBaseVMVersion(value string) *
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Version field is set to the value of the last call.
 func (b *VirtualMachineSpecApplyConfiguration) WithVersion(value string) *VirtualMachineSpecApplyConfiguration {
-	b.Version = &value
+	b.MachineSpecApplyConfiguration.Version = &value
 	return b
 }
 
@@ -78,7 +51,7 @@ func (b *VirtualMachineSpecApplyConfiguration) WithVersion(value string) *Virtua
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the IgnoreOnDeploy field is set to the value of the last call.
 func (b *VirtualMachineSpecApplyConfiguration) WithIgnoreOnDeploy(value bool) *VirtualMachineSpecApplyConfiguration {
-	b.IgnoreOnDeploy = &value
+	b.MachineSpecApplyConfiguration.IgnoreOnDeploy = &value
 	return b
 }
 
@@ -86,7 +59,7 @@ func (b *VirtualMachineSpecApplyConfiguration) WithIgnoreOnDeploy(value bool) *V
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *VirtualMachineSpecApplyConfiguration) WithName(value string) *VirtualMachineSpecApplyConfiguration {
-	b.Name = &value
+	b.MachineSpecApplyConfiguration.Name = &value
 	return b
 }
 
@@ -98,7 +71,7 @@ func (b *VirtualMachineSpecApplyConfiguration) WithUsers(values ...*VirtualMachi
 		if values[i] == nil {
 			panic("nil value passed to WithUsers")
 		}
-		b.Users = append(b.Users, *values[i])
+		b.MachineSpecApplyConfiguration.Users = append(b.MachineSpecApplyConfiguration.Users, *values[i])
 	}
 	return b
 }
@@ -107,7 +80,7 @@ func (b *VirtualMachineSpecApplyConfiguration) WithUsers(values ...*VirtualMachi
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Resources field is set to the value of the last call.
 func (b *VirtualMachineSpecApplyConfiguration) WithResources(value *VirtualMachineResourcesApplyConfiguration) *VirtualMachineSpecApplyConfiguration {
-	b.Resources = value
+	b.MachineSpecApplyConfiguration.Resources = value
 	return b
 }
 
@@ -119,7 +92,7 @@ func (b *VirtualMachineSpecApplyConfiguration) WithInterfaces(values ...*Virtual
 		if values[i] == nil {
 			panic("nil value passed to WithInterfaces")
 		}
-		b.Interfaces = append(b.Interfaces, *values[i])
+		b.MachineSpecApplyConfiguration.Interfaces = append(b.MachineSpecApplyConfiguration.Interfaces, *values[i])
 	}
 	return b
 }
@@ -128,7 +101,31 @@ func (b *VirtualMachineSpecApplyConfiguration) WithInterfaces(values ...*Virtual
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the PodNetwork field is set to the value of the last call.
 func (b *VirtualMachineSpecApplyConfiguration) WithPodNetwork(value bool) *VirtualMachineSpecApplyConfiguration {
-	b.PodNetwork = &value
+	b.MachineSpecApplyConfiguration.PodNetwork = &value
+	return b
+}
+
+// WithVMDiskImageTemplate sets the VMDiskImageTemplate field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VMDiskImageTemplate field is set to the value of the last call.
+func (b *VirtualMachineSpecApplyConfiguration) WithVMDiskImageTemplate(value *VMDiskImageSpecApplyConfiguration) *VirtualMachineSpecApplyConfiguration {
+	b.MachineSpecApplyConfiguration.VMDiskImageTemplate = value
+	return b
+}
+
+// WithRunStrategy sets the RunStrategy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RunStrategy field is set to the value of the last call.
+func (b *VirtualMachineSpecApplyConfiguration) WithRunStrategy(value otv1alpha1.RunStrategy) *VirtualMachineSpecApplyConfiguration {
+	b.MachineSpecApplyConfiguration.RunStrategy = &value
+	return b
+}
+
+// WithProvisioningTimeout sets the ProvisioningTimeout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProvisioningTimeout field is set to the value of the last call.
+func (b *VirtualMachineSpecApplyConfiguration) WithProvisioningTimeout(value v1.Duration) *VirtualMachineSpecApplyConfiguration {
+	b.MachineSpecApplyConfiguration.ProvisioningTimeout = &value
 	return b
 }
 
@@ -137,29 +134,5 @@ func (b *VirtualMachineSpecApplyConfiguration) WithPodNetwork(value bool) *Virtu
 // If called multiple times, the VMDiskImageRef field is set to the value of the last call.
 func (b *VirtualMachineSpecApplyConfiguration) WithVMDiskImageRef(value *VMDiskImageReferenceApplyConfiguration) *VirtualMachineSpecApplyConfiguration {
 	b.VMDiskImageRef = value
-	return b
-}
-
-// WithVMDiskImageTemplate sets the VMDiskImageTemplate field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the VMDiskImageTemplate field is set to the value of the last call.
-func (b *VirtualMachineSpecApplyConfiguration) WithVMDiskImageTemplate(value *VMDiskImageSpecApplyConfiguration) *VirtualMachineSpecApplyConfiguration {
-	b.VMDiskImageTemplate = value
-	return b
-}
-
-// WithRunStrategy sets the RunStrategy field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the RunStrategy field is set to the value of the last call.
-func (b *VirtualMachineSpecApplyConfiguration) WithRunStrategy(value otv1alpha1.RunStrategy) *VirtualMachineSpecApplyConfiguration {
-	b.RunStrategy = &value
-	return b
-}
-
-// WithProvisioningTimeout sets the ProvisioningTimeout field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ProvisioningTimeout field is set to the value of the last call.
-func (b *VirtualMachineSpecApplyConfiguration) WithProvisioningTimeout(value v1.Duration) *VirtualMachineSpecApplyConfiguration {
-	b.ProvisioningTimeout = &value
 	return b
 }
