@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the folder that holds etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl.
+# Prints the folder that holds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok.
 #
 # KUBEBUILDER_ASSETS wins when it is set. Otherwise the folder is built from e2e/controlplane (about five
 # minutes when Go's build cache is cold, seconds when it is warm) and kept outside the tree, by version and by a
@@ -51,7 +51,7 @@ pkg=k8s.io/component-base/version
 go build -trimpath -o "$tmp/controlplane" \
   -ldflags "-s -w -X $pkg.gitVersion=$version -X $pkg.gitMajor=$major -X $pkg.gitMinor=$minor" \
   ./cmd/controlplane >&2
-for program in etcd kube-apiserver kube-controller-manager kube-scheduler kubectl; do
+for program in etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok; do
   ln -s controlplane "$tmp/$program"
 done
 chmod 755 "$tmp"

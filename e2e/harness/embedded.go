@@ -53,12 +53,15 @@ func (c *Cluster) startEmbedded(ctx context.Context, options Options) error {
 	if err := c.InstallCRDs(crds...); err != nil {
 		return err
 	}
-	if options.Scheduler {
+	if options.Scheduler || options.Nodes > 0 {
 		if err := c.startComponent(ctx, "kube-scheduler", nil); err != nil {
 			return err
 		}
 	}
-	return c.startControllers(ctx, options)
+	if err := c.startControllers(ctx, options); err != nil || options.Nodes == 0 {
+		return err
+	}
+	return c.startNodes(ctx, options.Nodes)
 }
 
 func (c *Cluster) startAPIServer(options Options) error {
@@ -134,6 +137,9 @@ func (c *Cluster) startControllers(ctx context.Context, options Options) error {
 	controllers := options.Controllers
 	if controllers == nil {
 		controllers = DefaultControllers()
+	}
+	if options.Nodes > 0 && !slices.Contains(controllers, "*") {
+		controllers = append(slices.Clone(controllers), podControllers()...)
 	}
 	if len(controllers) == 0 {
 		return nil

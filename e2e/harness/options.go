@@ -22,6 +22,11 @@ type Options struct {
 	// Scheduler starts kube-scheduler.
 	Scheduler bool
 
+	// Nodes is how many nodes there are for pods that nobody else plays; KWOK is their kubelet. They bring the scheduler and the
+	// controllers of Deployments and of the endpoints of Services. How a pod fares can be read off it: an image with
+	// no-such-image in its name cannot be pulled, and a container whose command is /bin/false ends each time it is started.
+	Nodes int
+
 	// Audit writes one line of JSON per request (level Metadata) to Cluster.AuditLog.
 	Audit bool
 

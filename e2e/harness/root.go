@@ -33,7 +33,7 @@ func Root() (string, error) {
 	}
 }
 
-// Assets is the folder with etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl. The first
+// Assets is the folder with etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok. The first
 // call on a machine builds them, which takes minutes.
 func Assets(ctx context.Context) (string, error) {
 	root, err := Root()

@@ -39,8 +39,10 @@ func main() {
 		c = scheduler.NewSchedulerCommand()
 	case "kubectl":
 		c = kubectl.NewDefaultKubectlCommand()
+	case "kwok":
+		os.Exit(runKWOK())
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call me by a symbolic link named etcd, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl\n", name)
+		fmt.Fprintf(os.Stderr, "%s: call me by a symbolic link named etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl or kwok\n", name)
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(c))
