@@ -23,6 +23,9 @@ type WorkspaceQueueStatus struct {
 	// position in the queue, from 1. It is that of the last look, and is not kept up to date at every move.
 	// +required
 	Position int32 `json:"position"`
+	// ticket orders the queue: lower goes first. It is the resourceVersion that the workspace was created with.
+	// +optional
+	Ticket int64 `json:"ticket,omitempty"`
 }
 
 // WorkspaceVirtualMachineStatus is where one virtual machine stands.

@@ -53,6 +53,8 @@ type Slot struct {
 	Held bool
 	// Position in the queue, from 1; 0 while the queue has not looked at the workspace yet.
 	Position int
+	// Ticket orders the queue; it is told with the position.
+	Ticket int64
 	// Limit is how many may be provisioned at once.
 	Limit int
 }
@@ -173,6 +175,7 @@ type Report struct {
 
 	NamespaceStatus                                    *v1alpha1.WorkspaceNamespaceStatus
 	Position                                           int // in the queue; 0 when it does not wait
+	Ticket                                             int64
 	AdmittedAt, ProvisionedAt, Deadline, TroubledSince *metav1.Time
 }
 

@@ -908,6 +908,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: position
       type:
         scalar: numeric
+    - name: ticket
+      type:
+        scalar: numeric
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceResourceList
   map:
     fields:

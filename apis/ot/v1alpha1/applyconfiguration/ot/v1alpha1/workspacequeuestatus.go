@@ -9,6 +9,8 @@ package v1alpha1
 type WorkspaceQueueStatusApplyConfiguration struct {
 	// position in the queue, from 1. It is that of the last look, and is not kept up to date at every move.
 	Position *int32 `json:"position,omitempty"`
+	// ticket orders the queue: lower goes first. It is the resourceVersion that the workspace was created with.
+	Ticket *int64 `json:"ticket,omitempty"`
 }
 
 // WorkspaceQueueStatusApplyConfiguration constructs a declarative configuration of the WorkspaceQueueStatus type for use with
@@ -22,5 +24,13 @@ func WorkspaceQueueStatus() *WorkspaceQueueStatusApplyConfiguration {
 // If called multiple times, the Position field is set to the value of the last call.
 func (b *WorkspaceQueueStatusApplyConfiguration) WithPosition(value int32) *WorkspaceQueueStatusApplyConfiguration {
 	b.Position = &value
+	return b
+}
+
+// WithTicket sets the Ticket field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Ticket field is set to the value of the last call.
+func (b *WorkspaceQueueStatusApplyConfiguration) WithTicket(value int64) *WorkspaceQueueStatusApplyConfiguration {
+	b.Ticket = &value
 	return b
 }
