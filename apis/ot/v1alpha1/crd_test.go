@@ -111,7 +111,7 @@ func integers(value any) any {
 }
 
 func TestTheAPIServerTakesTheCRDs(t *testing.T) {
-	for _, plural := range []string{"vmdiskimages", "datasyncs", "virtualmachines"} {
+	for _, plural := range []string{"vmdiskimages", "datasyncs", "virtualmachines", "workspaces"} {
 		t.Run(plural, func(t *testing.T) {
 			internal := &apiextensions.CustomResourceDefinition{}
 			own := crd(t, plural)

@@ -70,27 +70,36 @@ type WorkspaceEnvVar struct {
 	ValueFrom *WorkspaceEnvSource `json:"valueFrom,omitempty"`
 }
 
-// WorkspaceResourceList are amounts of what a node has. Exponents are not allowed in quantities: to parse 1e-2147483647 takes
-// the API server and the operators minutes.
+// WorkspaceResourceList are amounts of what a node has, in quotes where they are plain numbers. Exponents are not allowed: to
+// parse 1e-2147483647 takes the API server and the operators minutes.
 type WorkspaceResourceList struct {
 	// cpu in cores, as a Kubernetes quantity (500m).
-	// +kubebuilder:validation:XValidation:rule="string(self).matches('^([0-9]{1,3}(\\\\.[0-9]{1,3})?|[0-9]{1,6}m)$') && quantity(string(self)).isGreaterThan(quantity('0')) && !quantity(string(self)).isGreaterThan(quantity('512'))",message="cpu must be more than 0 and at most 512, for example 2 or 500m"
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,3}(\\\\.[0-9]{1,3})?|[0-9]{1,6}m)$') && quantity(self).isGreaterThan(quantity('0')) && !quantity(self).isGreaterThan(quantity('512'))",message="cpu must be more than 0 and at most 512, for example 2 or 500m"
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 	// memory, as a Kubernetes quantity (256Mi).
-	// +kubebuilder:validation:XValidation:rule="string(self).matches('^[0-9]{1,15}(\\\\.[0-9]{1,9})?([KMGT]i|[kMGT])?$') && !quantity(string(self)).isLessThan(quantity('1Mi')) && !quantity(string(self)).isGreaterThan(quantity('16Ti'))",message="memory must be at least 1Mi and at most 16Ti, for example 256Mi"
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,15}(\\\\.[0-9]{1,9})?([KMGT]i|[kMGT])?$') && !quantity(self).isLessThan(quantity('1Mi')) && !quantity(self).isGreaterThan(quantity('16Ti'))",message="memory must be at least 1Mi and at most 16Ti, for example 256Mi"
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// ephemeral-storage: what the container writes to its own file system and to its log, as a Kubernetes quantity (1Gi).
-	// +kubebuilder:validation:XValidation:rule="string(self).matches('^[0-9]{1,15}(\\\\.[0-9]{1,9})?([KMGT]i|[kMGT])?$') && quantity(string(self)).isGreaterThan(quantity('0')) && !quantity(string(self)).isGreaterThan(quantity('16Ti'))",message="ephemeral-storage must be more than 0 and at most 16Ti, for example 1Gi"
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,15}(\\\\.[0-9]{1,9})?([KMGT]i|[kMGT])?$') && quantity(self).isGreaterThan(quantity('0')) && !quantity(self).isGreaterThan(quantity('16Ti'))",message="ephemeral-storage must be more than 0 and at most 16Ti, for example 1Gi"
 	// +optional
 	EphemeralStorage *resource.Quantity `json:"ephemeral-storage,omitempty"`
 }
 
 // WorkspaceResources are what a container asks of its node, and the most that it gets.
-// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !has(self.requests.cpu) || !has(self.limits.cpu) || quantity(string(self.requests.cpu)).compareTo(quantity(string(self.limits.cpu))) <= 0",message="requests.cpu must not be more than limits.cpu"
-// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !has(self.requests.memory) || !has(self.limits.memory) || quantity(string(self.requests.memory)).compareTo(quantity(string(self.limits.memory))) <= 0",message="requests.memory must not be more than limits.memory"
-// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !has(self.requests.ephemeral__dash__storage) || !has(self.limits.ephemeral__dash__storage) || quantity(string(self.requests.ephemeral__dash__storage)).compareTo(quantity(string(self.limits.ephemeral__dash__storage))) <= 0",message="requests.ephemeral-storage must not be more than limits.ephemeral-storage"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !has(self.requests.cpu) || !has(self.limits.cpu) || quantity(self.requests.cpu).compareTo(quantity(self.limits.cpu)) <= 0",message="requests.cpu must not be more than limits.cpu"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !has(self.requests.memory) || !has(self.limits.memory) || quantity(self.requests.memory).compareTo(quantity(self.limits.memory)) <= 0",message="requests.memory must not be more than limits.memory"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !has(self.requests.ephemeral__dash__storage) || !has(self.limits.ephemeral__dash__storage) || quantity(self.requests.ephemeral__dash__storage).compareTo(quantity(self.limits.ephemeral__dash__storage)) <= 0",message="requests.ephemeral-storage must not be more than limits.ephemeral-storage"
 type WorkspaceResources struct {
 	// requests are what the node sets aside.
 	// +optional

@@ -916,13 +916,13 @@ var schemaYAML = typed.YAMLObject(`types:
     fields:
     - name: cpu
       type:
-        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+        scalar: string
     - name: ephemeral-storage
       type:
-        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+        scalar: string
     - name: memory
       type:
-        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+        scalar: string
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.WorkspaceResourceStatus
   map:
     fields:

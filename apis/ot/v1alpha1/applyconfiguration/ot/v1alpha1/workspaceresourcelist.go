@@ -9,8 +9,8 @@ import (
 // WorkspaceResourceListApplyConfiguration represents a declarative configuration of the WorkspaceResourceList type for use
 // with apply.
 //
-// WorkspaceResourceList are amounts of what a node has. Exponents are not allowed in quantities: to parse 1e-2147483647 takes
-// the API server and the operators minutes.
+// WorkspaceResourceList are amounts of what a node has, in quotes where they are plain numbers. Exponents are not allowed: to
+// parse 1e-2147483647 takes the API server and the operators minutes.
 type WorkspaceResourceListApplyConfiguration struct {
 	// cpu in cores, as a Kubernetes quantity (500m).
 	CPU *resource.Quantity `json:"cpu,omitempty"`
