@@ -135,8 +135,8 @@ const (
 	// LabelWorkspaceUID on every child, on the pods of containers and on launcher pods is the UID of the Workspace. The
 	// workspace's NetworkPolicies select by it, and the operator's cache. Nothing is adopted or deleted because of it.
 	LabelWorkspaceUID = "pelotech.ot/workspace-uid"
-	// LabelWorkspaceEntry on a child and on its pods is the name of the child, which the Service of a container selects its
-	// pods by. It is never what a user wrote.
+	// LabelWorkspaceEntry on the children of an entry and on their pods is what WorkspaceEntry gives: by it, and by the UID, a
+	// Deployment and a Service select their pods. It is never what a user wrote.
 	LabelWorkspaceEntry = "pelotech.ot/workspace-entry"
 	// FinalizerWorkspace on a Workspace holds back its end until its children are gone, the NetworkPolicies last.
 	FinalizerWorkspace = "pelotech.ot/workspace-protection"
@@ -186,6 +186,9 @@ func WorkspaceChild(w *Workspace, entry string) string {
 	}
 	return cutLabel(w.Name+"-"+entry, w.Name+"/"+entry)
 }
+
+// WorkspaceEntry is the value of LabelWorkspaceEntry: a hash of the names of the workspace and of the entry.
+func WorkspaceEntry(w *Workspace, entry string) string { return shortHash(w.Name + "/" + entry) }
 
 // WorkspacePolicyName is the name of the workspace's NetworkPolicy: see WorkspaceChild.
 func WorkspacePolicyName(w *Workspace) string {

@@ -1,0 +1,82 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pelotech/open-terrain/apis/drift"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// exact are the fields that nobody else may add to, by kind: one more would be another meaning. A namespaceSelector beside our
+// podSelector would let in the whole cluster; a Service finds less for each label more. All of these are atomic lists and
+// selectors, so that an apply takes away what is not ours.
+var exact = map[string][]string{
+	"NetworkPolicy": {"spec"},
+	"Service":       {"spec.selector"},
+	"Deployment":    {"spec.selector"},
+}
+
+// Differences are the paths of the fields of a live child, typed or not, that are not as it shall be. It is empty when an apply
+// would change nothing.
+func Differences(want *unstructured.Unstructured, live runtime.Object) []string {
+	wanted, there := fields(want), fields(live)
+	paths := drift.Of(wanted, there)
+	for _, path := range exact[want.GetKind()] {
+		for _, more := range drift.Of(under(there, path), under(wanted, path)) {
+			paths = append(paths, path+"."+more)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// Fixed are the paths among the differences that the API server does not let anybody change: the child has to be deleted, and
+// made anew.
+func Fixed(want *unstructured.Unstructured, live runtime.Object) []string {
+	wanted, there := fields(want), fields(live)
+	var paths []string
+	switch want.GetKind() {
+	case "VirtualMachine":
+		paths = drift.Of(under(wanted, "spec.vmDiskImageRef"), under(there, "spec.vmDiskImageRef"))
+	case "Deployment":
+		paths = drift.Of(under(wanted, "spec.selector"), under(there, "spec.selector"))
+		paths = append(paths, drift.Of(under(there, "spec.selector"), under(wanted, "spec.selector"))...)
+	case "Service":
+		if (under(wanted, "spec")["clusterIP"] == corev1.ClusterIPNone) != (under(there, "spec")["clusterIP"] == corev1.ClusterIPNone) {
+			paths = []string{"clusterIP"}
+		}
+	}
+	return paths
+}
+
+// fields is an object as a map, without its type, which objects from a cache have not.
+func fields(object runtime.Object) map[string]any {
+	var all map[string]any
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		all = u.Object
+	} else {
+		var err error
+		if all, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+			panic(fmt.Errorf("read an object: %w", err)) // a type of the API: cannot fail
+		}
+	}
+	rest := make(map[string]any, len(all))
+	for name, value := range all {
+		if name != "apiVersion" && name != "kind" {
+			rest[name] = value
+		}
+	}
+	return rest
+}
+
+// under is the map at a path; empty when there is none.
+func under(object map[string]any, path string) map[string]any {
+	for name := range strings.SplitSeq(path, ".") {
+		object, _ = object[name].(map[string]any)
+	}
+	return object
+}
