@@ -52,3 +52,19 @@ func TestMachineBuilder(t *testing.T) {
 	assert.Equal(t, "10.0.0.2", vm.Status.Addresses)
 	assert.True(t, vm.DeletionTimestamp.Equal(&since))
 }
+
+func TestWorkspaceBuilder(t *testing.T) {
+	w := apitest.Workspace("a",
+		apitest.Member("vm", "ubuntu"), apitest.Runs("web", "nginx", apitest.Listens(80, 443)), apitest.WorkspaceDeleted(since),
+		apitest.WorkspaceUID("other"),
+		apitest.WorkspaceSpec(func(s *v1alpha1.WorkspaceSpec) { s.Containers[0].Args = []string{"-v"} }),
+		apitest.WorkspaceStatus(func(s *v1alpha1.WorkspaceStatus) { s.Containers = "1/1" }),
+		apitest.WorkspaceCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.WorkspaceQueued, since),
+		apitest.WorkspaceCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.WorkspaceAllReady, since))
+	assert.Equal(t, v1alpha1.WorkspaceReady, w.Status.Phase)
+	assert.Equal(t, map[string]string{"Ready": "True AllReady"}, apitest.ConditionsOf(w.Status.Conditions))
+	assert.Empty(t, apitest.Wrong(w.Status.Conditions, w.Generation))
+	assert.Equal(t, "ubuntu", w.Spec.VirtualMachines[0].Spec.VMDiskImageName)
+	assert.Equal(t, int32(443), w.Spec.Containers[0].Ports[1].ContainerPort)
+	assert.True(t, w.DeletionTimestamp.Equal(&since))
+}
