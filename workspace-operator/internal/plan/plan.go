@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -97,6 +99,8 @@ type Refusal struct {
 
 // Settings are what the decisions depend on besides the Snapshot.
 type Settings struct {
+	// Desired are those of the children.
+	Desired desired.Settings
 	// TroubleDebounce is how long a state that usually passes must last to be a failure.
 	TroubleDebounce time.Duration
 	// StatusInterval is the least time between two writes of status that change neither the phase nor the place in the queue.
@@ -131,7 +135,7 @@ func (a Action) Stage() int {
 	switch {
 	case a.Verb == Protect:
 		return 0
-	case a.Verb == Delete, a.Verb == Release: // there is one stage of these in a decision at most, or they are independent
+	case a.Verb != Apply: // what a decision deletes waits for nothing of the same decision but the policies
 		return 3
 	case a.Kind == Namespace:
 		return 1
@@ -158,7 +162,7 @@ type Report struct {
 	// Silent leaves status as it is.
 	Silent bool
 
-	Admitted, Namespace, VirtualMachines, Containers Verdict
+	Admitted, Namespace, VirtualMachinesReady, ContainersReady Verdict
 	// Isolated is Good when the condition is True: it need not be for the workspace to be Ready.
 	Isolated Verdict
 	Ready    bool
@@ -169,9 +173,8 @@ type Report struct {
 	// Blocked is what holds back the deletion; nil when nothing does.
 	Blocked *Verdict
 
-	// Machines and Pods are the members, in the order of the spec.
-	Machines []Member
-	Pods     []Member
+	// The members, in the order of the spec.
+	VirtualMachines, Containers []Member
 
 	NamespaceStatus                                    *v1alpha1.WorkspaceNamespaceStatus
 	Position                                           int // in the queue; 0 when it does not wait
@@ -190,27 +193,113 @@ type Member struct {
 
 // Next is the decision for what was read.
 func Next(s Snapshot, set Settings, now time.Time) Decision {
-	return Decision{Report: Report{Silent: true}}
+	d := Decision{}
+	switch {
+	case s.Workspace.DeletionTimestamp != nil:
+		d = leaving(s, set, now)
+	case !admitted(s.Workspace) && !s.Slot.Held:
+		d = queued(s, now)
+	default:
+		d = provisioning(s, set, now)
+	}
+	d.Doubtful = slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Verb == Delete || a.Verb == Release })
+	quietly(s, set, &d, now)
+	return d
+}
+
+// provisioning is the way of a workspace that holds a slot, or has held one: to Ready, and from then on whatever is needed to
+// stay so.
+func provisioning(s Snapshot, set Settings, now time.Time) Decision {
+	v := viewOf(s, set)
+	namespace := namespaceStep(v)
+	isolation := isolationStep(v, namespace)
+	machines := machinesStep(v, isolation)
+	containers := containersStep(v, isolation, machines)
+
+	d := Decision{Actions: slices.Concat(protect(s), namespace.actions, isolation.actions, surplus(v), containers.actions, machines.actions)}
+	d.Report = Report{
+		Admitted:  isAdmitted,
+		Namespace: namespace.Verdict, NamespaceStatus: namespaceStatus(s), Isolated: isolated(s, isolation),
+		VirtualMachines: machines.members, VirtualMachinesReady: machines.Verdict,
+		Containers: containers.members, ContainersReady: containers.Verdict,
+		AdmittedAt: s.Workspace.Status.AdmittedAt, ProvisionedAt: s.Workspace.Status.ProvisionedAt,
+	}
+	d.Report.Blocking = worst(namespace.Verdict, isolation.Verdict, machines, containers)
+	d.Report.Ready = d.Report.Blocking.Good
+	if !admitted(s.Workspace) { // that is told first, and the finalizer set
+		d.Actions, d.Again = protect(s), true
+		d.Report.AdmittedAt = &metav1.Time{Time: now}
+	}
+	judge(s, set, &d, now)
+	var late time.Time
+	d.Report.Blocked, late = blocked(v, now)
+	d.WakeAt = earliest(d.WakeAt, late)
+	return d
+}
+
+// step is what one of the steps comes to.
+type step struct {
+	Verdict
+	actions []Action
+	// usable says that what comes next may be made, once the actions are done.
+	usable  bool
+	members []Member
+}
+
+// protect sets the finalizer where it is not: nothing is made before.
+func protect(s Snapshot) []Action {
+	if protected(s.Workspace) {
+		return nil
+	}
+	return []Action{{Protect, Child{Workspace, s.Workspace.Name}}}
+}
+
+func protected(ws *v1alpha1.Workspace) bool {
+	return slices.Contains(ws.Finalizers, v1alpha1.FinalizerWorkspace)
+}
+
+// worst is what stands between the workspace and Ready. What comes before counts first: without it, the members only wait. Of
+// the members it is the one that matters most, virtual machines first: containers often wait for them.
+func worst(namespace, isolation Verdict, machines, containers step) Verdict {
+	switch {
+	case !namespace.Good:
+		return namespace
+	case !isolation.Good:
+		return isolation
+	case !machines.Good && (containers.Good || machines.Weight >= containers.Weight):
+		return machines.Verdict
+	case !containers.Good:
+		return containers.Verdict
+	}
+	return good(v1alpha1.WorkspaceAllReady, "All members of the workspace are ready")
 }
 
 // Possible says that an action makes sense after what was refused before it: nothing is made in a namespace that could not be
 // made, or without the policies.
 func Possible(s Snapshot, action Action) bool {
-	if action.Verb != Apply || action.Kind == Namespace {
+	if action.Verb != Apply {
 		return true
 	}
 	for child := range s.Refusals {
-		if child.Kind == Namespace || child.Kind == NetworkPolicy && action.Kind != NetworkPolicy {
+		switch child.Kind {
+		case Workspace:
 			return false
+		case Namespace, NetworkPolicy:
+			if action.Stage() > (Action{Apply, child}).Stage() {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// NeedsPods says that the ReplicaSets and Pods of the Deployment are to be read: it is not done, and they hold the cause.
-func NeedsPods(s Snapshot, deployment *appsv1.Deployment) bool {
-	return owned(s, deployment) && s.Workspace.DeletionTimestamp == nil
+// earliest of those that are set.
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
 }
-
-// owned says that the Workspace controls the object: by UID, never by name or label.
-func owned(s Snapshot, child metav1.Object) bool { return metav1.IsControlledBy(child, s.Workspace) }

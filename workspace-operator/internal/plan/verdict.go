@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 )
@@ -34,4 +36,40 @@ func good(reason v1alpha1.WorkspaceReason, format string, args ...any) Verdict {
 
 func bad(weight Weight, reason v1alpha1.WorkspaceReason, format string, args ...any) Verdict {
 	return Verdict{Weight: weight, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// weightOf is that of a refusal: a quota may have room in a moment, and a namespace that is being deleted will be gone.
+func weightOf(reason v1alpha1.WorkspaceReason) Weight {
+	switch reason {
+	case v1alpha1.WorkspaceNamespaceTerminating, v1alpha1.WorkspaceNamespaceMissing:
+		return Waits
+	case v1alpha1.WorkspaceQuotaExceeded:
+		return Troubled
+	}
+	return Final
+}
+
+// worstOf is Good when all members are; else what the worst of them says, by name. Of those that are equally bad it is the
+// first.
+func worstOf(what string, members []Member) Verdict {
+	if len(members) == 0 {
+		return good(v1alpha1.WorkspaceNoMembers, "There is no %s", what)
+	}
+	all := good(v1alpha1.WorkspaceMembersReady, "All are ready")
+	for _, m := range members {
+		if !m.Good && (all.Good || m.Weight > all.Weight) {
+			all = bad(m.Weight, m.Reason, "%s %q: %s", what, m.Name, lowered(m.Message))
+		}
+	}
+	return all
+}
+
+// lowered is a sentence that goes on from another: names in capitals stay.
+func lowered(message string) string {
+	first, size := utf8.DecodeRuneInString(message)
+	second, _ := utf8.DecodeRuneInString(message[size:])
+	if !unicode.IsUpper(first) || !unicode.IsLower(second) && !unicode.IsSpace(second) {
+		return message
+	}
+	return string(unicode.ToLower(first)) + message[size:]
 }

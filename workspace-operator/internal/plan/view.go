@@ -1,0 +1,157 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/pelotech/open-terrain/apis/drift"
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// view is what was read, beside what shall be.
+type view struct {
+	Snapshot
+	set   Settings
+	want  map[Child]*unstructured.Unstructured
+	order []Child // of want: that in which they are made
+}
+
+func viewOf(s Snapshot, set Settings) view {
+	v := view{Snapshot: s, set: set, want: map[Child]*unstructured.Unstructured{}}
+	for _, object := range desired.Children(s.Workspace, s.Friends, set.Desired) {
+		child := Child{Kind(object.GetKind()), object.GetName()}
+		v.want[child], v.order = object, append(v.order, child)
+	}
+	for i := range s.Workspace.Spec.VirtualMachines {
+		v.keepImage(&s.Workspace.Spec.VirtualMachines[i])
+	}
+	return v
+}
+
+// keepImage has a machine keep the image that it was made with, where the entry does not want another: the operator's image
+// namespace may be another one than it was, and a machine's image cannot be changed.
+func (v view) keepImage(entry *v1alpha1.WorkspaceVirtualMachine) {
+	child := v.child(VirtualMachine, entry.Name)
+	vm, want := v.VirtualMachines[child.Name], v.want[child]
+	if vm == nil || want == nil || otherImage(vm, entry, v.set) {
+		return
+	}
+	if spec, ok := want.Object["spec"].(map[string]any); ok {
+		key := vm.ImageKey()
+		spec["vmDiskImageRef"] = map[string]any{"namespace": key.Namespace, "name": key.Name}
+	}
+}
+
+// Wanted are the children as they shall be: what Apply applies.
+func Wanted(s Snapshot, set Settings) map[Child]*unstructured.Unstructured {
+	return viewOf(s, set).want
+}
+
+// Names are the children that the Workspace shall have, in the order in which they are made.
+func Names(ws *v1alpha1.Workspace, set Settings) []Child {
+	return viewOf(Snapshot{Workspace: ws}, set).order
+}
+
+// child of an entry.
+func (v view) child(kind Kind, entry string) Child {
+	return Child{kind, v1alpha1.WorkspaceChild(v.Workspace, entry)}
+}
+
+// all of a kind that are wanted.
+func (v view) all(kind Kind) []Child {
+	return slices.DeleteFunc(slices.Clone(v.order), func(c Child) bool { return c.Kind != kind })
+}
+
+// live is the object of that name, whoever's it is; nil when there is none.
+func (v view) live(c Child) metav1.Object {
+	switch c.Kind {
+	case Namespace:
+		return orNil(v.Namespace)
+	case NetworkPolicy:
+		return orNil(v.Policies[c.Name])
+	case Service:
+		return orNil(v.Services[c.Name])
+	case VirtualMachine:
+		return orNil(v.VirtualMachines[c.Name])
+	case Deployment:
+		return orNil(v.Deployments[c.Name])
+	}
+	return nil
+}
+
+// orNil is nil for a nil pointer.
+func orNil[T any, P interface {
+	*T
+	metav1.Object
+}](object P) metav1.Object {
+	if object == nil {
+		return nil
+	}
+	return object
+}
+
+// keep is the step that keeps a child as it shall be. What it has to say when it is so is asked for then. It is usable when it
+// is as it shall be once the action is done.
+func (v view) keep(c Child, says func() Verdict) step {
+	live, it := v.live(c), subject(c)
+	refusal, refusedIt := v.Refusals[c]
+	apply := []Action{{Apply, c}}
+	switch {
+	case refusedIt:
+		return step{Verdict: bad(weightOf(refusal.Reason), refusal.Reason, "The %s %s is refused: %s", c.Kind, c.Name, refusal.Message)}
+	case live == nil:
+		return step{Verdict: bad(Waits, pending(c.Kind), "%s is being made", it), actions: apply, usable: true}
+	case !owned(v.Snapshot, live):
+		return step{Verdict: bad(Final, v1alpha1.WorkspaceNameTaken, "The %s %s does not belong to this workspace: delete or rename it", c.Kind, c.Name)}
+	case live.GetDeletionTimestamp() != nil:
+		return step{Verdict: bad(Waits, pending(c.Kind), "%s was deleted, and is made again when it is gone", it)}
+	case v.drifted(c, live):
+		return step{Verdict: bad(Waits, pending(c.Kind), "%s is being changed", it), actions: apply, usable: true}
+	}
+	return step{Verdict: says(), usable: true}
+}
+
+// subject is the child in a sentence about the entry, or about the workspace.
+func subject(c Child) string {
+	switch c.Kind {
+	case VirtualMachine, Deployment:
+		return "It"
+	case Service:
+		return "Its Service"
+	}
+	return "The " + string(c.Kind) + " " + c.Name
+}
+
+// pending is the reason of what is being made.
+func pending(kind Kind) v1alpha1.WorkspaceReason {
+	switch kind {
+	case VirtualMachine:
+		return v1alpha1.WorkspaceVirtualMachinePending
+	case NetworkPolicy:
+		return v1alpha1.WorkspacePoliciesPending
+	case Namespace:
+		return v1alpha1.WorkspaceNamespaceCreating
+	}
+	return v1alpha1.WorkspaceContainerStarting
+}
+
+// drifted says that the object is not as it shall be, but for fields that were applied in vain.
+func (v view) drifted(c Child, live metav1.Object) bool {
+	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return true // it is applied, and the API server says what is wrong
+	}
+	return slices.ContainsFunc(drift.Of(v.want[c].Object, typed(v.want[c], is)), func(path string) bool { return !slices.Contains(v.Untaken[c], path) })
+}
+
+// typed gives what was read its kind again: typed clients leave it out.
+func typed(want *unstructured.Unstructured, is map[string]any) map[string]any {
+	is["apiVersion"], is["kind"] = want.GetAPIVersion(), want.GetKind()
+	return is
+}
+
+// owned says that the Workspace controls the object: by UID, never by name or label.
+func owned(s Snapshot, child metav1.Object) bool { return metav1.IsControlledBy(child, s.Workspace) }
