@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -199,13 +198,13 @@ func WorkspacePolicyName(w *Workspace) string {
 }
 
 // cutLabel is the text as a DNS label that begins with a letter, with a hash of the key behind it. The text is cut so that the
-// hash is whole.
+// hash is whole. What is cut always fills the label: a "-" at its end stays, or a shorter name could be the same.
 func cutLabel(text, key string) string {
 	if text[0] < 'a' { // a digit: a Service's name must begin with a letter
 		text = workspaceNamespacePrefix + text
 	}
 	if room := maxLabelLength - 1 - revisionLength; len(text) > room {
-		text = strings.TrimRight(text[:room], "-") // no label ends in it
+		text = text[:room]
 	}
 	return text + "-" + shortHash(key)
 }

@@ -86,7 +86,9 @@ func env(v *v1alpha1.WorkspaceEnvVar) *corev1ac.EnvVarApplyConfiguration {
 	variable := corev1ac.EnvVar().WithName(v.Name)
 	switch {
 	case v.ValueFrom == nil:
-		variable.WithValue(v.Value)
+		if v.Value != "" { // which the API server leaves out
+			variable.WithValue(v.Value)
+		}
 	case v.ValueFrom.SecretKeyRef != nil:
 		variable.WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(
 			corev1ac.SecretKeySelector().WithName(v.ValueFrom.SecretKeyRef.Name).WithKey(v.ValueFrom.SecretKeyRef.Key)))

@@ -26,9 +26,7 @@ func Differences(want *unstructured.Unstructured, live runtime.Object) []string 
 	wanted, there := fields(want), fields(live)
 	paths := drift.Of(wanted, there)
 	for _, path := range exact[want.GetKind()] {
-		for _, more := range drift.Of(under(there, path), under(wanted, path)) {
-			paths = append(paths, path+"."+more)
-		}
+		paths = append(paths, both(wanted, there, path)...)
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
@@ -41,16 +39,27 @@ func Fixed(want *unstructured.Unstructured, live runtime.Object) []string {
 	var paths []string
 	switch want.GetKind() {
 	case "VirtualMachine":
-		paths = drift.Of(under(wanted, "spec.vmDiskImageRef"), under(there, "spec.vmDiskImageRef"))
+		paths = both(wanted, there, "spec.vmDiskImageRef")
 	case "Deployment":
-		paths = drift.Of(under(wanted, "spec.selector"), under(there, "spec.selector"))
-		paths = append(paths, drift.Of(under(there, "spec.selector"), under(wanted, "spec.selector"))...)
+		paths = both(wanted, there, "spec.selector")
 	case "Service":
-		if (under(wanted, "spec")["clusterIP"] == corev1.ClusterIPNone) != (under(there, "spec")["clusterIP"] == corev1.ClusterIPNone) {
-			paths = []string{"clusterIP"}
+		headless := func(service map[string]any) bool { return under(service, "spec")["clusterIP"] == corev1.ClusterIPNone }
+		if headless(wanted) != headless(there) {
+			paths = []string{"spec.clusterIP"}
 		}
 	}
 	return paths
+}
+
+// both are the paths below one that differ, whichever of the two has more.
+func both(wanted, there map[string]any, path string) []string {
+	a, b := under(wanted, path), under(there, path)
+	var paths []string
+	for _, more := range append(drift.Of(a, b), drift.Of(b, a)...) {
+		paths = append(paths, path+"."+more)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // fields is an object as a map, without its type, which objects from a cache have not.

@@ -43,5 +43,8 @@ func applied(spec v1alpha1.VirtualMachineSpec) *otac.VirtualMachineSpecApplyConf
 	if err := json.Unmarshal(raw, configuration); err != nil {
 		panic(fmt.Errorf("read a spec: %w", err)) // both are made of the same types
 	}
+	if spec.Resources == (v1alpha1.VirtualMachineResources{}) {
+		configuration.Resources = nil // which JSON writes all the same
+	}
 	return configuration
 }

@@ -1,0 +1,165 @@
+package desired_test
+
+import (
+	"testing"
+
+	"github.com/pelotech/open-terrain/apis/apitest"
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kinds make an empty object of the type that the operator's cache holds.
+var kinds = map[string]func() runtime.Object{
+	"Namespace":      func() runtime.Object { return &corev1.Namespace{} },
+	"NetworkPolicy":  func() runtime.Object { return &networkingv1.NetworkPolicy{} },
+	"Service":        func() runtime.Object { return &corev1.Service{} },
+	"VirtualMachine": func() runtime.Object { return &v1alpha1.VirtualMachine{} },
+	"Deployment":     func() runtime.Object { return &appsv1.Deployment{} },
+}
+
+// typed is a child as a cache holds it: of its type, without the names of it.
+func typed(t *testing.T, child *unstructured.Unstructured) runtime.Object {
+	t.Helper()
+	live := kinds[child.GetKind()]()
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(child.Object, live, true),
+		"every field is one that the API has")
+	live.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return live
+}
+
+func TestNothingDiffersFromWhatWasApplied(t *testing.T) {
+	for _, name := range []string{"proposal", "full", "foreign", "dual-stack"} {
+		for _, child := range desired.Children(read(t, name), friends, dual()) {
+			live := typed(t, child)
+			assert.Empty(t, desired.Differences(child, live), "%s %s", child.GetKind(), child.GetName())
+			assert.Empty(t, desired.Differences(child, child), "%s %s", child.GetKind(), child.GetName())
+			assert.Empty(t, desired.Fixed(child, live))
+		}
+	}
+}
+
+// lab has one of each.
+func lab() *v1alpha1.Workspace {
+	return apitest.Workspace("lab", apitest.Member("db", "postgres"), apitest.Runs("api", "api:1", apitest.Listens(80)))
+}
+
+// damage changes what there is of one child.
+func damage[T runtime.Object](change func(T)) func(runtime.Object) {
+	return func(live runtime.Object) { change(live.(T)) }
+}
+
+func TestDifferences(t *testing.T) {
+	cases := map[string]struct {
+		kind, name string
+		change     func(runtime.Object)
+		want       []string
+	}{
+		"a level of security": {"Namespace", "ws-lab", damage(func(n *corev1.Namespace) {
+			n.Labels["pod-security.kubernetes.io/enforce"] = "privileged"
+		}), []string{"metadata.labels.pod-security.kubernetes.io/enforce"}},
+		"a label of others": {"Namespace", "ws-lab", damage(func(n *corev1.Namespace) { n.Labels["team"] = "a" }), nil},
+		"no owner":          {"Service", "api", damage(func(s *corev1.Service) { s.OwnerReferences = nil }), []string{"metadata.ownerReferences"}},
+		"a namespaceSelector beside the peers'": {"NetworkPolicy", "workspace", damage(func(p *networkingv1.NetworkPolicy) {
+			p.Spec.Ingress[0].From[0].NamespaceSelector = &metav1.LabelSelector{}
+		}), []string{"spec.ingress[0].from[0].namespaceSelector"}},
+		"a rule for everybody": {"NetworkPolicy", "workspace", damage(func(p *networkingv1.NetworkPolicy) {
+			p.Spec.Egress = append(p.Spec.Egress, networkingv1.NetworkPolicyEgressRule{})
+		}), []string{"spec.egress"}},
+		"a selector that leaves out": {"NetworkPolicy", "workspace", damage(func(p *networkingv1.NetworkPolicy) {
+			p.Spec.PodSelector.MatchLabels = map[string]string{"a": "b"}
+		}), []string{"spec.podSelector.matchLabels"}},
+		"one direction": {"NetworkPolicy", "workspace", damage(func(p *networkingv1.NetworkPolicy) {
+			p.Spec.PolicyTypes = p.Spec.PolicyTypes[:1]
+		}), []string{"spec.policyTypes"}},
+		"all ports": {"NetworkPolicy", "workspace", damage(func(p *networkingv1.NetworkPolicy) { p.Spec.Egress[1].Ports = nil }),
+			[]string{"spec.egress[1].ports"}},
+		"another selector": {"Service", "api", damage(func(s *corev1.Service) { s.Spec.Selector["a"] = "b" }), []string{"spec.selector.a"}},
+		"what the API server adds to a Service": {"Service", "api", damage(func(s *corev1.Service) {
+			s.Spec.ClusterIP, s.Spec.ClusterIPs, s.Spec.SessionAffinity = "10.0.0.1", []string{"10.0.0.1"}, "None"
+		}), nil},
+		"another image": {"Deployment", "api", damage(func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Image = "evil"
+		}), []string{"spec.template.spec.containers[0].image"}},
+		"scaled by hand": {"Deployment", "api", damage(func(d *appsv1.Deployment) { *d.Spec.Replicas = 9 }), []string{"spec.replicas"}},
+		"a token": {"Deployment", "api", damage(func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.AutomountServiceAccountToken = new(true)
+		}), []string{"spec.template.spec.automountServiceAccountToken"}},
+		"a container more": {"Deployment", "api", damage(func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "b"})
+		}), []string{"spec.template.spec.containers"}},
+		"what the API server adds to a Deployment": {"Deployment", "api", damage(func(d *appsv1.Deployment) {
+			d.Spec.Strategy.Type, d.Spec.Template.Spec.DNSPolicy = "RollingUpdate", "ClusterFirst"
+			d.Annotations["deployment.kubernetes.io/revision"] = "1"
+		}), nil},
+		"a virtual machine that is held": {"VirtualMachine", "db", damage(func(v *v1alpha1.VirtualMachine) {
+			v.Spec.RunStrategy = v1alpha1.RunHalted
+		}), []string{"spec.runStrategy"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			child := find(t, lab(), c.kind, c.name)
+			live := typed(t, child)
+			c.change(live)
+			assert.Equal(t, c.want, nilIfEmpty(desired.Differences(child, live)))
+			assert.Empty(t, desired.Fixed(child, live), "an apply repairs it")
+		})
+	}
+}
+
+// What is no longer said is taken away by the seal, whichever field it is.
+func TestAFieldThatIsLeftOutDiffers(t *testing.T) {
+	before := lab()
+	before.Spec.Containers[0].Command = []string{"/bin/api"}
+	before.Spec.Containers[0].Resources.Limits.CPU = new(resource.MustParse("1"))
+	live := typed(t, find(t, before, "Deployment", "api"))
+	assert.Equal(t, []string{"metadata.annotations." + v1alpha1.AnnotationAppliedFields},
+		desired.Differences(find(t, lab(), "Deployment", "api"), live))
+}
+
+func TestWhatCannotBeChanged(t *testing.T) {
+	is := func(change func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
+		w := lab()
+		change(w)
+		return w
+	}
+	other := is(func(w *v1alpha1.Workspace) { w.Spec.VirtualMachines[0].Spec.VMDiskImageName = "mysql" })
+	assert.Equal(t, []string{"spec.vmDiskImageRef.name"}, desired.Fixed(find(t, other, "VirtualMachine", "db"), typed(t, find(t, lab(), "VirtualMachine", "db"))))
+
+	swapped := apitest.Workspace("lab", apitest.Member("api", "postgres"), apitest.Runs("db", "db:1", apitest.Listens(80)))
+	for _, name := range []string{"api", "db"} {
+		assert.Equal(t, []string{"spec.clusterIP"}, desired.Fixed(find(t, swapped, "Service", name), typed(t, find(t, lab(), "Service", name))),
+			"a virtual machine's Service has no address, a container's has one")
+	}
+	deployment := find(t, lab(), "Deployment", "api")
+	live := typed(t, deployment).(*appsv1.Deployment)
+	live.Spec.Selector.MatchLabels = map[string]string{"a": "b"}
+	assert.NotEmpty(t, desired.Fixed(deployment, live))
+}
+
+func find(t *testing.T, w *v1alpha1.Workspace, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	for _, child := range desired.Children(w, friends, desired.DefaultSettings()) {
+		if child.GetKind() == kind && child.GetName() == name {
+			return child
+		}
+	}
+	require.Fail(t, "no such child", "%s %s", kind, name)
+	return nil
+}
+
+func nilIfEmpty(all []string) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
