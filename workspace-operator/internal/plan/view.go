@@ -3,7 +3,6 @@ package plan
 import (
 	"slices"
 
-	"github.com/pelotech/open-terrain/apis/drift"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,6 +107,8 @@ func (v view) keep(c Child, says func() Verdict) step {
 		return step{Verdict: bad(Final, v1alpha1.WorkspaceNameTaken, "The %s %s does not belong to this workspace: delete or rename it", c.Kind, c.Name)}
 	case live.GetDeletionTimestamp() != nil:
 		return step{Verdict: bad(Waits, pending(c.Kind), "%s was deleted, and is made again when it is gone", it)}
+	case v.fixed(c, live):
+		return step{Verdict: bad(Waits, pending(c.Kind), "%s is deleted, and made anew: it cannot be changed", it), actions: []Action{{Delete, c}}}
 	case v.drifted(c, live):
 		return step{Verdict: bad(Waits, pending(c.Kind), "%s is being changed", it), actions: apply, usable: true}
 	}
@@ -140,17 +141,15 @@ func pending(kind Kind) v1alpha1.WorkspaceReason {
 
 // drifted says that the object is not as it shall be, but for fields that were applied in vain.
 func (v view) drifted(c Child, live metav1.Object) bool {
-	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	if err != nil {
-		return true // it is applied, and the API server says what is wrong
-	}
-	return slices.ContainsFunc(drift.Of(v.want[c].Object, typed(v.want[c], is)), func(path string) bool { return !slices.Contains(v.Untaken[c], path) })
+	return slices.ContainsFunc(desired.Differences(v.want[c], live.(runtime.Object)), func(path string) bool {
+		return !slices.Contains(v.Untaken[c], path)
+	})
 }
 
-// typed gives what was read its kind again: typed clients leave it out.
-func typed(want *unstructured.Unstructured, is map[string]any) map[string]any {
-	is["apiVersion"], is["kind"] = want.GetAPIVersion(), want.GetKind()
-	return is
+// fixed says that the child cannot be changed into what it shall be: the Service of an entry that was a virtual machine and is a
+// container now, for one.
+func (v view) fixed(c Child, live metav1.Object) bool {
+	return len(desired.Fixed(v.want[c], live.(runtime.Object))) > 0
 }
 
 // owned says that the Workspace controls the object: by UID, never by name or label.
