@@ -30,6 +30,9 @@ type VirtualMachineDiskStatus struct {
 	// uid of the DataVolume: another one is another disk.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
+	// claimUID is that of the claim that holds the data: CDI makes another one, with another clone, when somebody deletes it.
+	// +optional
+	ClaimUID types.UID `json:"claimUID,omitempty"`
 	// size of the disk: what resources.diskSize asks for, and never less than the image needs.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`

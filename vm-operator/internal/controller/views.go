@@ -128,9 +128,10 @@ func contentOf(obj *unstructured.Unstructured) map[string]any {
 
 // claimView is what a VirtualMachine sees of its disk's claim.
 type claimView struct {
-	lost, going bool
+	phase corev1.PersistentVolumeClaimPhase
+	going bool
 }
 
 func viewOfClaim(claim *corev1.PersistentVolumeClaim) claimView {
-	return claimView{claim.Status.Phase == corev1.ClaimLost, claim.DeletionTimestamp != nil}
+	return claimView{claim.Status.Phase, claim.DeletionTimestamp != nil}
 }

@@ -15,11 +15,7 @@ import (
 func diskCloning(s Snapshot) step {
 	failure := cloneFailure(s.Disk)
 	if failure == nil {
-		snapshot := ""
-		if source := s.Disk.Spec.Source; source != nil && source.Snapshot != nil {
-			snapshot = source.Snapshot.Name
-		}
-		return step{Verdict: cloningVerdict(s, replaced(s), snapshot)}
+		return step{Verdict: cloningVerdict(s, replaced(s), snapshotOf(s.Disk))}
 	}
 	if Usable(s) && outdated(s) && !guestRuns(s) {
 		return step{
@@ -29,6 +25,14 @@ func diskCloning(s Snapshot) step {
 		}
 	}
 	return step{Verdict: *failure}
+}
+
+// snapshotOf is the name of the snapshot that the disk is cloned from.
+func snapshotOf(disk *cdiv1.DataVolume) string {
+	if source := disk.Spec.Source; source != nil && source.Snapshot != nil {
+		return source.Snapshot.Name
+	}
+	return ""
 }
 
 func cloningVerdict(s Snapshot, lostNow bool, snapshot string) Verdict {

@@ -87,6 +87,9 @@ func diskCloned(s Snapshot) step {
 		return step{Verdict: bad(Waits, v1alpha1.ReasonDiskDeleted,
 			"The claim %s was deleted; its data are lost when the guest has stopped", s.Disk.Name), usable: guestRuns(s)}
 	}
+	if s.Claim.Status.Phase == corev1.ClaimPending { // CDI has made it again, and has not said yet that it clones again
+		return step{Verdict: cloningVerdict(s, replaced(s), snapshotOf(s.Disk))}
+	}
 	return step{Verdict: good(v1alpha1.ReasonDiskReady, "The disk %s is ready", s.Disk.Name), usable: true}
 }
 
@@ -102,9 +105,14 @@ func diskAwaitsConsumer(s Snapshot) step {
 // wasReady says that status has a disk that was ready.
 func wasReady(s Snapshot) bool { return s.VM.Status.Disk != nil && s.VM.Status.Disk.UID != "" }
 
-// replaced says that the disk is not the one that was ready: that one was lost, and this one made, without status being told.
+// replaced says that the disk, or the claim with its data, is not the one that was ready: that one was lost, and this one
+// made, without status being told. CDI makes a claim by itself.
 func replaced(s Snapshot) bool {
-	return s.Disk != nil && wasReady(s) && s.VM.Status.Disk.UID != s.Disk.UID
+	if s.Disk == nil || !wasReady(s) {
+		return false
+	}
+	former := s.VM.Status.Disk
+	return former.UID != s.Disk.UID || former.ClaimUID != "" && s.Claim != nil && former.ClaimUID != s.Claim.UID
 }
 
 // losing says that the disk that is being made takes the place of a lost one.

@@ -8,6 +8,7 @@ import (
 	"github.com/pelotech/open-terrain/vm-operator/internal/desired"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // diskStatus follows the disk. The UID is there once the disk is ready: its going is a loss from then on.
@@ -25,11 +26,22 @@ func diskStatus(s Snapshot, disk step, now time.Time) *v1alpha1.VirtualMachineDi
 	default:
 		st.Revision = s.Disk.Annotations[v1alpha1.AnnotationImageRevision]
 		if disk.Good || !disk.lost && former != nil && former.UID == s.Disk.UID {
-			st.UID = s.Disk.UID
+			st.UID, st.ClaimUID = s.Disk.UID, claimUID(s, former)
 		}
 	}
 	st.Size = diskSize(s, st)
 	return st
+}
+
+// claimUID is that of the claim; of one that is not seen for a moment, what is known.
+func claimUID(s Snapshot, former *v1alpha1.VirtualMachineDiskStatus) types.UID {
+	switch {
+	case s.Claim != nil:
+		return s.Claim.UID
+	case former != nil && former.UID == s.Disk.UID:
+		return former.ClaimUID
+	}
+	return ""
 }
 
 func lostAt(former *v1alpha1.VirtualMachineDiskStatus, disk step, now time.Time) *metav1.Time {

@@ -118,7 +118,34 @@ func (w *world) cloned() {
 	if w.disk != nil && w.disk.DeletionTimestamp == nil && w.disk.Status.Phase != cdiv1.Succeeded {
 		w.cdi(cdiv1.Succeeded)
 		w.claim = &corev1.PersistentVolumeClaim{} // CDI makes it again as long as it clones
+		w.claim.UID = w.uid("claim")
 		w.claim.Status.Phase = corev1.ClaimBound
+	}
+}
+
+// claimAgain: somebody deleted the claim, and CDI was there before us.
+func (w *world) claimAgain() {
+	if w.disk == nil || w.disk.Status.Phase != cdiv1.Succeeded || w.disk.DeletionTimestamp != nil || w.instance != nil {
+		return
+	}
+	w.claim = &corev1.PersistentVolumeClaim{}
+	w.claim.UID, w.claim.Status.Phase = w.uid("claim"), corev1.ClaimPending
+	w.line("cdi", "makes the claim again, that somebody deleted")
+}
+
+// clonesAgain: CDI says what it does only then.
+func (w *world) clonesAgain() {
+	if w.claim != nil && w.claim.Status.Phase == corev1.ClaimPending {
+		w.disk.Status.Phase = cdiv1.CloneFromSnapshotSourceInProgress
+		w.line("cdi", "%s", w.disk.Status.Phase)
+	}
+}
+
+// clonedAgain into the claim that is there.
+func (w *world) clonedAgain() {
+	if w.claim != nil && w.claim.Status.Phase == corev1.ClaimPending {
+		w.disk.Status.Phase, w.claim.Status.Phase = cdiv1.Succeeded, corev1.ClaimBound
+		w.line("cdi", "%s", w.disk.Status.Phase)
 	}
 }
 func (w *world) awaitsConsumer() { w.cdi(cdiv1.PendingPopulation) }

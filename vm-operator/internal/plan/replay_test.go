@@ -112,6 +112,11 @@ var stories = map[string]story{
 		steps: steps(up, []func(*world){(*world).deletesClaim}, ends, diskIsThere, guestIsUp),
 		phase: v1alpha1.VirtualMachineReady, ready: running, disks: 2,
 	},
+	"claim-made-again-while-stopped": {
+		mods:  []vmMod{ignored},
+		steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).stopped, (*world).claimAgain, (*world).clonesAgain, (*world).clonedAgain}),
+		phase: v1alpha1.VirtualMachineReady, ready: "True NotStarted", disks: 1,
+	},
 	"disk-lost-while-stopped": {
 		mods: []vmMod{ignored}, steps: steps(imageIsReady, diskIsThere, []func(*world){(*world).stopped, (*world).deletesDisk, (*world).gc}, diskIsThere),
 		phase: v1alpha1.VirtualMachineReady, ready: "True NotStarted", disks: 2,
@@ -277,7 +282,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			if w.image != nil && w.image.DeletionTimestamp != nil {
 				w.imageGone()
 			}
-			for _, step := range steps([]func(*world){(*world).gc, (*world).settle, (*world).granted, (*world).claims}, up, []func(*world){(*world).sleeps, (*world).runs}) {
+			for _, step := range steps([]func(*world){(*world).gc, (*world).settle, (*world).granted, (*world).claims}, []func(*world){(*world).clonedAgain}, up, []func(*world){(*world).sleeps, (*world).runs}) {
 				step(w)
 				w.settle()
 			}
@@ -291,6 +296,7 @@ var happenings = map[string]func(*world){
 	"image ready": (*world).imageReady, "image updated": (*world).imageUpdated, "image deleted": (*world).imageDeleted, "image gone": (*world).imageGone,
 	"revoked": (*world).revoked, "granted": (*world).granted, "claims": (*world).claims, "claims again": (*world).claims,
 	"clones": (*world).clones, "cloned": (*world).cloned, "consumer": (*world).awaitsConsumer, "refused": (*world).cloneRefused, "without source": (*world).cloneWithoutSource,
+	"claim again": (*world).claimAgain, "clones again": (*world).clonesAgain, "cloned again": (*world).clonedAgain,
 	"stopped": (*world).stopped, "starts": (*world).starts, "runs": (*world).runs, "halts": (*world).halts, "crashes": (*world).crashes, "unschedulable": (*world).unschedulable, "restart": (*world).asksForRestart,
 	"disk deleted": (*world).deletesDisk, "claim deleted": (*world).deletesClaim, "machine deleted": (*world).deletesMachine, "secret deleted": (*world).deletesSecret,
 	"machine changed": (*world).changesMachine, "labels off": (*world).unlabels, "gc": (*world).gc, "gc again": (*world).gc,

@@ -432,6 +432,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.pelotech.open-terrain.apis.ot.v1alpha1.VirtualMachineDiskStatus
   map:
     fields:
+    - name: claimUID
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
     - name: dataVolume
       type:
         scalar: string

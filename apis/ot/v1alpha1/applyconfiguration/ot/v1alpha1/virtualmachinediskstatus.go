@@ -17,6 +17,8 @@ type VirtualMachineDiskStatusApplyConfiguration struct {
 	DataVolume *string `json:"dataVolume,omitempty"`
 	// uid of the DataVolume: another one is another disk.
 	UID *types.UID `json:"uid,omitempty"`
+	// claimUID is that of the claim that holds the data: CDI makes another one, with another clone, when somebody deletes it.
+	ClaimUID *types.UID `json:"claimUID,omitempty"`
 	// size of the disk: what resources.diskSize asks for, and never less than the image needs.
 	Size *resource.Quantity `json:"size,omitempty"`
 	// revision of the image that the disk was cloned from.
@@ -44,6 +46,14 @@ func (b *VirtualMachineDiskStatusApplyConfiguration) WithDataVolume(value string
 // If called multiple times, the UID field is set to the value of the last call.
 func (b *VirtualMachineDiskStatusApplyConfiguration) WithUID(value types.UID) *VirtualMachineDiskStatusApplyConfiguration {
 	b.UID = &value
+	return b
+}
+
+// WithClaimUID sets the ClaimUID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClaimUID field is set to the value of the last call.
+func (b *VirtualMachineDiskStatusApplyConfiguration) WithClaimUID(value types.UID) *VirtualMachineDiskStatusApplyConfiguration {
+	b.ClaimUID = &value
 	return b
 }
 
