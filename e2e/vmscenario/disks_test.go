@@ -27,6 +27,15 @@ func diskLostWhileStopped(t *testing.T, w *world) {
 	require.NotNil(t, vm.Status.Disk.LostAt)
 	assert.Equal(t, vm.Status.Disk.UID, w.diskOf(t, vm).UID)
 	w.told(t, vm, map[string]int{"Ready": 2, "NotReady": 1, "DiskDeleted": 1, "DiskLost": 1})
+
+	claim := &corev1.PersistentVolumeClaim{}
+	require.NoError(t, w.client.Get(t.Context(), childOf(vm), claim))
+	require.NoError(t, w.client.Delete(t.Context(), claim))
+	w.await(t, vm, "given another claim, which CDI makes by itself", func(vm *v1alpha1.VirtualMachine) bool {
+		return vm.Status.Phase == v1alpha1.VirtualMachineReady && vm.Status.Disk.ClaimUID != claim.UID && vm.Status.Disk.ClaimUID != ""
+	})
+	assert.Equal(t, vm.Status.Disk.UID, w.diskOf(t, vm).UID, "the DataVolume is the same")
+	w.told(t, vm, map[string]int{"Ready": 3, "NotReady": 2, "DiskLost": 2})
 	w.change(t, vm, strategy(v1alpha1.RunAlways))
 	w.runs(t, vm)
 }

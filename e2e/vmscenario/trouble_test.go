@@ -1,6 +1,7 @@
 package vmscenario
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -179,8 +180,10 @@ func virtAPIAway(t *testing.T, w *world) {
 	require.Eventually(t, func() bool {
 		return w.client.Get(t.Context(), childOf(vm), dv) == nil && dv.Status.Phase == cdiv1.Succeeded
 	}, w.patience, w.poll, "it has its disk")
-	time.Sleep(time.Second)
-	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(vm), vm))
+	assert.Eventually(t, func() bool {
+		return w.client.Get(t.Context(), client.ObjectKeyFromObject(vm), vm) == nil &&
+			strings.Contains(vm.Status.Message, "The last try failed, and is repeated: apply the machine: ")
+	}, w.patience, w.poll, "status tells what is tried: %s", &vm.Status.Message)
 	assert.Equal(t, v1alpha1.VirtualMachineProvisioning, vm.Status.Phase)
 	w.simulated.KubeVirt.SetAway(false)
 	w.runs(t, vm)

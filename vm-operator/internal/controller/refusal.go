@@ -32,6 +32,15 @@ func refusalOf(err error) *plan.Refusal {
 	return nil
 }
 
+// failureOf is what status says of a change that failed and is tried again. Of an object that has just changed, or gone, it
+// says nothing: the next look is at hand.
+func failureOf(err error) string {
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return ""
+	}
+	return plan.Steady(err.Error())
+}
+
 func reasonOf(message string) v1alpha1.VirtualMachineReason {
 	switch {
 	case strings.Contains(message, "exceeded quota"):

@@ -73,7 +73,7 @@ func (r *VirtualMachines) Reconcile(ctx context.Context, req reconcile.Request) 
 func (r *VirtualMachines) act(ctx context.Context, s plan.Snapshot, d plan.Decision) (reconcile.Result, error) {
 	refusals, failed := r.carryOut(ctx, s, d.Actions)
 	if len(refusals) > 0 || failed != nil {
-		s.Refusals, s.Failing = refusals, failed != nil
+		s.Refusals, s.Failing = refusals, failureOf(failed)
 		d = plan.Next(s, r.settings, r.now())
 	}
 	if err := errors.Join(failed, r.report(ctx, s.VM, d.Report)); err != nil {

@@ -61,8 +61,8 @@ type Snapshot struct {
 
 	// Refusals are what the API server, a webhook or a quota said against an action of this reconcile.
 	Refusals map[Child]Refusal
-	// Failing says that an action of this reconcile failed, and is tried again.
-	Failing bool
+	// Failing is how an action of this reconcile failed that is tried again; empty when none did.
+	Failing string
 }
 
 // Child is what the operator makes for a VirtualMachine.
@@ -191,7 +191,7 @@ func leaving(s Snapshot) Decision {
 func report(s Snapshot, image Verdict, disk step, machine Verdict, now time.Time) Report {
 	r := Report{Image: image, Disk: disk.Verdict, Machine: machine}
 	r.Ready = machine.Good && (disk.Good || disk.Reason == v1alpha1.ReasonDiskDeleted && guestRuns(s))
-	r.Blocking = blocking(s, image, disk.Verdict, machine)
+	r.Blocking = tryingAgain(s, blocking(s, image, disk.Verdict, machine))
 	r.Mismatch = mismatch(s)
 	r.RestartRequired = restartRequired(s)
 	r.DiskStatus = diskStatus(s, disk, now)
@@ -212,6 +212,14 @@ func blocking(s Snapshot, image, disk, machine Verdict) Verdict {
 		return disk
 	}
 	return machine
+}
+
+// tryingAgain adds how the last try went to what the VM waits for.
+func tryingAgain(s Snapshot, v Verdict) Verdict {
+	if s.Failing != "" && !v.Good {
+		v.Message += ". The last try failed, and is repeated: " + s.Failing
+	}
+	return v
 }
 
 // owned says that the VM controls the object: by UID, never by name or label.

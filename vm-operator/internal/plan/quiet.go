@@ -20,7 +20,7 @@ const (
 
 // quietly says that what is waited for needs no word yet, and until when. What is tried in vain does.
 func quietly(s Snapshot, d Decision, now time.Time) (quiet bool, until time.Time) {
-	if s.Failing || len(s.Refusals) > 0 {
+	if s.Failing != "" || len(s.Refusals) > 0 {
 		return false, time.Time{}
 	}
 	if quiet, until = waitsQuietly(s, d, now); quiet {

@@ -350,7 +350,7 @@ func TestAStartNeedsNoWordUntilItHasLasted(t *testing.T) {
 	require.NotNil(t, w.machine)
 	assert.Equal(t, "False DiskCloning", apitest.ConditionOf(w.vm.Status.Conditions, v1alpha1.ConditionReady), "it is started in a moment")
 	failing := w.snapshot()
-	failing.Machine, failing.Failing = nil, true
+	failing.Machine, failing.Failing = nil, "apply the machine: no answer"
 	assert.False(t, plan.Next(failing, settings, w.now).Report.Silent, "KubeVirt's API is away")
 	assert.Less(t, w.wakeAt.Sub(w.now), 4*time.Second)
 	w.sleeps()

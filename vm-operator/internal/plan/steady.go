@@ -9,13 +9,15 @@ import (
 )
 
 // changing are the parts of texts that change with each try, and would make each try a write of status: the random name of a
-// pod, and what of a quota is in use.
+// pod, what of a quota is in use, and the ports and times of a call that failed.
 var changing = []struct {
 	part *regexp.Regexp
 	by   string
 }{
 	{regexp.MustCompile(`pods "virt-launcher-[^"]*"`), "the launcher pod"},
 	{regexp.MustCompile(`, used: .*?(, limited: )`), "$1"},
+	{regexp.MustCompile(`(?s)(failed to call webhook|etcdserver: request timed out|context deadline exceeded|connection refused|connection reset by peer).*`), "$1"},
+	{regexp.MustCompile(`((read|write) tcp )[^ ]+->[^ ]+:`), "$1:"},
 }
 
 // Steady is the text without what changes from one try to the next.
