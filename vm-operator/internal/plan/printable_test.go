@@ -8,6 +8,7 @@ import (
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/vm-operator/internal/plan"
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -89,11 +90,9 @@ func TestObservedSituations(t *testing.T) {
 	pending := condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available")
 	formerly := func(reason v1alpha1.VirtualMachineReason) func(*world) {
 		return func(w *world) {
-			for i := range w.vm.Status.Conditions {
-				if w.vm.Status.Conditions[i].Type == v1alpha1.ConditionVirtualMachineReady {
-					w.vm.Status.Conditions[i].Reason = string(reason)
-				}
-			}
+			meta.SetStatusCondition(&w.vm.Status.Conditions, metav1.Condition{
+				Type: v1alpha1.ConditionVirtualMachineReady, Status: metav1.ConditionTrue, Reason: string(reason),
+			})
 		}
 	}
 	for name, c := range map[string]struct {

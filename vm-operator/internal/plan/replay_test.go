@@ -282,6 +282,9 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			if w.image != nil && w.image.DeletionTimestamp != nil {
 				w.imageGone()
 			}
+			if w.disk != nil && w.disk.DeletionTimestamp != nil { // it is kept as long as the guest runs
+				w.halts()
+			}
 			for _, step := range steps([]func(*world){(*world).gc, (*world).settle, (*world).granted, (*world).claims}, []func(*world){(*world).clonedAgain}, up, []func(*world){(*world).sleeps, (*world).runs}) {
 				step(w)
 				w.settle()

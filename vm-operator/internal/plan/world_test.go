@@ -245,6 +245,7 @@ func (w *world) createDisk() {
 	}
 	w.disk = desired.Disk(w.vm, image)
 	w.disk.UID = w.uid("disk")
+	w.disk.SetCreationTimestamp(metav1.NewTime(w.now.Truncate(time.Second)))
 	w.claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: w.disk.Name}}
 	w.claim.Status.Phase = corev1.ClaimPending
 	w.disks++
