@@ -35,7 +35,7 @@ func diskLostWhileStopped(t *testing.T, w *world) {
 		return vm.Status.Phase == v1alpha1.VirtualMachineReady && vm.Status.Disk.ClaimUID != claim.UID && vm.Status.Disk.ClaimUID != ""
 	})
 	assert.Equal(t, vm.Status.Disk.UID, w.diskOf(t, vm).UID, "the DataVolume is the same")
-	w.told(t, vm, map[string]int{"Ready": 3, "NotReady": 2, "DiskLost": 2})
+	w.told(t, vm, map[string]int{"Ready": 3, "NotReady": 2, "DiskLost": 2}, "DiskDeleted")
 	w.change(t, vm, strategy(v1alpha1.RunAlways))
 	w.runs(t, vm)
 }

@@ -255,8 +255,8 @@ func (w *world) gone(t *testing.T, o client.Object) {
 }
 
 // told waits until the events of an object are those, in any order, and no more. Whether it is seen Recovering before it is
-// Ready is a matter of moments.
-func (w *world) told(t *testing.T, about client.Object, want map[string]int) {
+// Ready is a matter of moments, and so are the others that are named.
+func (w *world) told(t *testing.T, about client.Object, want map[string]int, orNot ...string) {
 	t.Helper()
 	var last map[string]int
 	assert.Eventually(t, func() bool {
@@ -266,7 +266,7 @@ func (w *world) told(t *testing.T, about client.Object, want map[string]int) {
 		}
 		last = map[string]int{}
 		for _, event := range events.Items {
-			if event.Regarding.UID == about.GetUID() && event.Reason != "Recovering" {
+			if event.Regarding.UID == about.GetUID() && event.Reason != "Recovering" && !slices.Contains(orNot, event.Reason) {
 				last[event.Reason]++
 				if event.Series != nil {
 					last[event.Reason] += int(event.Series.Count) - 1
