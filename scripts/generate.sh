@@ -122,5 +122,7 @@ gen_crds
 chart_crd disk-sync-operator pelotech.ot_vmdiskimages.yaml
 chart_crd disk-sync-operator pelotech.ot_datasyncs.yaml
 chart_crd vm-operator pelotech.ot_virtualmachines.yaml
+chart_crd workspace-operator pelotech.ot_workspaces.yaml
 chart_rbac disk-sync-operator
 chart_rbac vm-operator
+chart_rbac workspace-operator

@@ -3,7 +3,7 @@
 # scripts/images.sh. IMAGE alone names that of the disk-sync-operator.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-operators=(disk-sync-operator vm-operator)
+operators=(disk-sync-operator vm-operator workspace-operator)
 if [[ -n "${OPERATOR:-}" ]]; then operators=("$OPERATOR"); elif [[ -n "${IMAGE:-}" ]]; then operators=(disk-sync-operator); fi
 
 for builder in docker podman; do

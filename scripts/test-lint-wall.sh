@@ -5,7 +5,7 @@ set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 copy="$(mktemp -d)"
 trap 'rm -rf "$copy"' EXIT
-for path in .golangci.yml go.work apis disk-sync-operator vm-operator; do cp -r "$root/$path" "$copy/"; done
+for path in .golangci.yml go.work apis disk-sync-operator vm-operator workspace-operator; do cp -r "$root/$path" "$copy/"; done
 
 # lint PACKAGE: lints one package of the copy with the linters of the wall.
 lint() {
@@ -32,7 +32,7 @@ breach() {
 }
 
 pure=(apis/drift apis/policy apis/queue)
-for name in plan desired status; do pure+=("disk-sync-operator/internal/$name" "vm-operator/internal/$name"); done
+for name in plan desired status; do pure+=("disk-sync-operator/internal/$name" "vm-operator/internal/$name" "workspace-operator/internal/$name"); done
 for package in "${pure[@]}"; do lint "$package"; done
 
 for package in "${pure[@]}"; do

@@ -39,8 +39,12 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	mgr, err := newManager(o)
+	settings := o.controller()
+	mgr, err := newManager(o, settings)
 	if err != nil {
+		return err
+	}
+	if err := controller.Setup(mgr, settings); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -56,12 +60,16 @@ func run(ctx context.Context, o options) error {
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=operator
 
 // newManager makes the manager. Leader election needs its Lease, and tells of a change in an event.
-func newManager(o options) (manager.Manager, error) {
+func newManager(o options, settings controller.Options) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
+	}
+	cacheOptions, err := controller.CacheOptions(settings)
+	if err != nil {
+		return nil, err
 	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -70,6 +78,7 @@ func newManager(o options) (manager.Manager, error) {
 	config.UserAgent = "workspace-operator"
 	return ctrl.NewManager(config, manager.Options{
 		Scheme: scheme,
+		Cache:  cacheOptions,
 		// The kinds of the other operators may be installed after this one.
 		NewCache:  controller.NewCache,
 		NewClient: controller.NewClient,

@@ -4,8 +4,13 @@ import (
 	"errors"
 	"flag"
 	"net"
+	"net/netip"
 	"os"
 	"time"
+
+	"github.com/pelotech/open-terrain/workspace-operator/internal/controller"
+	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
+	"github.com/pelotech/open-terrain/workspace-operator/internal/plan"
 )
 
 // options are the flags.
@@ -16,7 +21,6 @@ type options struct {
 	podSecurity     string
 	dns             dnsOptions
 	metadataCIDRs   list
-	cdiNamespace    string
 	metricsAddress  string
 	probeAddress    string
 	pprofAddress    string
@@ -51,7 +55,6 @@ func (o *options) bindFlags(flags *flag.FlagSet) {
 	flags.Var(&o.dns.labels, "dns-labels", "labels of these pods: key=value, separated by commas")
 	flags.Var(&o.dns.cidrs, "dns-cidrs", "further addresses of the DNS, such as NodeLocal DNS: CIDRs, separated by commas; may be empty")
 	flags.Var(&o.metadataCIDRs, "metadata-cidrs", "addresses that no workspace may reach, besides 169.254.169.254/32 and fd00:ec2::254/128: CIDRs, separated by commas")
-	flags.StringVar(&o.cdiNamespace, "cdi-namespace", "cdi", "namespace of CDI: its pods may fill the disks of a workspace")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "address of the metrics (https, with authentication); 0 switches them off; a loopback address is served over http without authentication")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this process is the leader")
@@ -95,10 +98,8 @@ func (o *options) validateNetwork() error {
 		return errors.New("--dns-namespace and --dns-labels must not be empty: without them every pod would be the DNS")
 	}
 	for name, cidrs := range map[string]list{"--dns-cidrs": o.dns.cidrs, "--metadata-cidrs": o.metadataCIDRs} {
-		for _, cidr := range cidrs {
-			if _, _, err := net.ParseCIDR(cidr); err != nil {
-				return errors.New(name + " must be CIDRs, such as 169.254.20.10/32: " + cidr)
-			}
+		if _, err := prefixes(cidrs); err != nil {
+			return errors.New(name + " must be CIDRs, such as 169.254.20.10/32: " + err.Error())
 		}
 	}
 	return nil
@@ -119,4 +120,33 @@ func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// prefixes of the addresses.
+func prefixes(cidrs []string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, cidr := range cidrs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, prefix.Masked())
+	}
+	return all, nil
+}
+
+// controller are the options of the controllers. The flags have been validated.
+func (o *options) controller() controller.Options {
+	dns, _ := prefixes(o.dns.cidrs)
+	metadata, _ := prefixes(o.metadataCIDRs)
+	return controller.Options{
+		Namespace: o.namespace, PolicyNamespace: o.policyNamespace, Workers: o.workers,
+		Settings: plan.Settings{
+			TroubleDebounce: o.troubleDebounce, StatusInterval: o.statusInterval,
+			Desired: desired.Settings{
+				ImageNamespace: o.imageNamespace, PodSecurity: o.podSecurity, Metadata: metadata,
+				DNS: desired.DNS{Namespace: o.dns.namespace, Labels: o.dns.labels, CIDRs: dns},
+			},
+		},
+	}
 }

@@ -24,7 +24,7 @@ func TestOptionsSayWhatToChange(t *testing.T) {
 		"a negative debounce":         {[]string{"--trouble-debounce=-1s"}, "--trouble-debounce must not be negative"},
 		"no such level":               {[]string{"--pod-security=lax"}, "--pod-security must be"},
 		"no DNS labels":               {[]string{"--dns-labels="}, "must not be empty"},
-		"a DNS name":                  {[]string{"--dns-cidrs=169.254.20.10/32,dns"}, "--dns-cidrs must be CIDRs, such as 169.254.20.10/32: dns"},
+		"a DNS name":                  {[]string{"--dns-cidrs=169.254.20.10/32,dns"}, "--dns-cidrs must be CIDRs, such as 169.254.20.10/32: netip.ParsePrefix(\"dns\")"},
 		"no further DNS":              {[]string{"--dns-cidrs="}, ""},
 		"an address without a length": {[]string{"--metadata-cidrs=10.0.0.1"}, "--metadata-cidrs must be CIDRs"},
 		"public profiles":             {[]string{"--pprof-bind-address=:6060"}, "--pprof-bind-address must be a loopback address"},
