@@ -61,8 +61,10 @@ func deploymentVerdict(s Snapshot, entry string, deployment *appsv1.Deployment) 
 		return good(v1alpha1.WorkspaceMembersReady, "It is to have no pods")
 	case done(deployment):
 		return good(v1alpha1.WorkspaceMembersReady, "All %d pods are ready", want)
+	case st.ObservedGeneration == 0:
+		return bad(Waits, v1alpha1.WorkspaceContainerStarting, beingMade, "It")
 	case st.ObservedGeneration != deployment.Generation:
-		return bad(Waits, v1alpha1.WorkspaceContainerStarting, "Its pods are being made")
+		return bad(Waits, v1alpha1.WorkspaceContainerStarting, beingChanged, "It")
 	}
 	if c := causeOf(s, deployment); c != nil {
 		return c.verdict(s, entry)

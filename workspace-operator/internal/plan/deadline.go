@@ -15,30 +15,41 @@ const LookAgain = 30 * time.Second
 // Failed ends its time among those that are provisioned.
 func judge(s Snapshot, set Settings, d *Decision, now time.Time) {
 	r := &d.Report
-	r.Deadline = deadline(s, *r, now)
-	var last time.Time // when the trouble has lasted
-	if !r.Ready && r.Blocking.Weight == Troubled {
-		r.TroubledSince = s.Workspace.Status.TroubledSince
-		if r.TroubledSince == nil {
-			r.TroubledSince = wholeSecond(now)
-		}
-		last = r.TroubledSince.Add(set.TroubleDebounce)
+	r.Deadline, r.TroubledSince = deadline(s, *r, now), troubled(s, *r, now)
+	var lasted time.Time // when the trouble has
+	if r.TroubledSince != nil {
+		lasted = r.TroubledSince.Add(set.TroubleDebounce)
 	}
-	switch {
-	case r.Ready:
-	case r.Blocking.Weight == Final, !last.IsZero() && !now.Before(last):
-		r.Stalled = &r.Blocking
-	case r.Deadline != nil && !now.Before(r.Deadline.Time):
-		late := bad(Final, v1alpha1.WorkspaceProvisioningTimedOut, "Not ready by %s: %s", r.Deadline.UTC().Format(time.RFC3339), r.Blocking.Message)
-		r.Stalled = &late
-	}
+	r.Stalled = stalled(*r, lasted, now)
 	if r.ProvisionedAt == nil && (r.Ready || r.Stalled != nil) {
 		r.ProvisionedAt = &metav1.Time{Time: now}
 	}
-	d.WakeAt = earliest(after(now, last), after(now, timeOf(r.Deadline)))
+	d.WakeAt = earliest(after(now, lasted), after(now, timeOf(r.Deadline)))
 	if blind(s, *r) {
 		d.WakeAt = earliest(d.WakeAt, now.Add(LookAgain))
 	}
+}
+
+func troubled(s Snapshot, r Report, now time.Time) *metav1.Time {
+	switch {
+	case r.Ready || r.Blocking.Weight != Troubled:
+		return nil
+	case s.Workspace.Status.TroubledSince != nil:
+		return s.Workspace.Status.TroubledSince
+	}
+	return wholeSecond(now)
+}
+
+func stalled(r Report, lasted, now time.Time) *Verdict {
+	switch {
+	case r.Ready:
+		return nil
+	case r.Blocking.Weight == Final, !lasted.IsZero() && !now.Before(lasted):
+		return &r.Blocking
+	case r.Deadline != nil && !now.Before(r.Deadline.Time):
+		return new(bad(Final, v1alpha1.WorkspaceProvisioningTimedOut, "Not ready by %s: %s", r.Deadline.UTC().Format(time.RFC3339), r.Blocking.Message))
+	}
+	return nil
 }
 
 // deadline runs from the moment that nothing with a deadline of its own is waited for: not while images are queued or synced.

@@ -54,6 +54,9 @@ func going(v view, says string, left []Child, now time.Time) Decision {
 	}
 	var late time.Time
 	d.Report.Blocked, late = blocked(v, now)
+	if d.Report.Blocked != nil {
+		d.Report.Blocking.Message = "The workspace is being deleted: " + lowered(d.Report.Blocked.Message)
+	}
 	d.WakeAt = earliest(d.WakeAt, late)
 	return d
 }

@@ -51,8 +51,10 @@ func saysNamespace(entry *v1alpha1.WorkspaceVirtualMachine) bool {
 func machineVerdict(vm *v1alpha1.VirtualMachine) Verdict {
 	ready := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
-	case ready == nil || vm.Status.ObservedGeneration != vm.Generation || ready.ObservedGeneration != vm.Generation:
-		return bad(Waits, v1alpha1.WorkspaceVirtualMachinePending, "The vm-operator has not looked at it yet")
+	case ready == nil:
+		return bad(Waits, v1alpha1.WorkspaceVirtualMachinePending, beingMade, "It")
+	case vm.Status.ObservedGeneration != vm.Generation || ready.ObservedGeneration != vm.Generation:
+		return bad(Waits, v1alpha1.WorkspaceVirtualMachinePending, beingChanged, "It")
 	case meta.IsStatusConditionTrue(vm.Status.Conditions, v1alpha1.ConditionStalled):
 		return bad(Final, v1alpha1.WorkspaceVirtualMachineFailed, "%s", said(vm))
 	case ready.Status == metav1.ConditionTrue:

@@ -216,7 +216,7 @@ func provisioning(s Snapshot, set Settings, now time.Time) Decision {
 	machines := machinesStep(v, isolation)
 	containers := containersStep(v, isolation, machines)
 
-	d := Decision{Actions: slices.Concat(protect(s), namespace.actions, isolation.actions, surplus(v), containers.actions, machines.actions)}
+	d := Decision{Actions: slices.Concat(protect(s), namespace.actions, isolation.actions, surplus(v), machines.actions, containers.actions)}
 	d.Report = Report{
 		Admitted:  isAdmitted,
 		Namespace: namespace.Verdict, NamespaceStatus: namespaceStatus(s), Isolated: isolated(s, isolation),

@@ -92,6 +92,12 @@ func orNil[T any, P interface {
 	return object
 }
 
+// The same words before and after the write: another word would be another write of status.
+const (
+	beingMade    = "%s is being made"
+	beingChanged = "%s is being changed"
+)
+
 // keep is the step that keeps a child as it shall be. What it has to say when it is so is asked for then. It is usable when it
 // is as it shall be once the action is done.
 func (v view) keep(c Child, says func() Verdict) step {
@@ -102,7 +108,7 @@ func (v view) keep(c Child, says func() Verdict) step {
 	case refusedIt:
 		return step{Verdict: bad(weightOf(refusal.Reason), refusal.Reason, "The %s %s is refused: %s", c.Kind, c.Name, refusal.Message)}
 	case live == nil:
-		return step{Verdict: bad(Waits, pending(c.Kind), "%s is being made", it), actions: apply, usable: true}
+		return step{Verdict: bad(Waits, pending(c.Kind), beingMade, it), actions: apply, usable: true}
 	case !owned(v.Snapshot, live):
 		return step{Verdict: bad(Final, v1alpha1.WorkspaceNameTaken, "The %s %s does not belong to this workspace: delete or rename it", c.Kind, c.Name)}
 	case live.GetDeletionTimestamp() != nil:
@@ -110,7 +116,7 @@ func (v view) keep(c Child, says func() Verdict) step {
 	case v.fixed(c, live):
 		return step{Verdict: bad(Waits, pending(c.Kind), "%s is deleted, and made anew: it cannot be changed", it), actions: []Action{{Delete, c}}}
 	case v.drifted(c, live):
-		return step{Verdict: bad(Waits, pending(c.Kind), "%s is being changed", it), actions: apply, usable: true}
+		return step{Verdict: bad(Waits, pending(c.Kind), beingChanged, it), actions: apply, usable: true}
 	}
 	return step{Verdict: says(), usable: true}
 }
