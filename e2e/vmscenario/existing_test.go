@@ -5,12 +5,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/chart"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -31,8 +36,25 @@ func (w *world) claimCluster(t *testing.T) {
 		}
 		require.NoError(t, err)
 	}
+	w.unprotect(t)
 	w.clearStories(t.Context(), t)
 	t.Cleanup(func() { w.clear(t) })
+}
+
+// unprotect takes off the finalizers in namespaces of a run that was broken off: the operators that would do it are gone.
+func (w *world) unprotect(t *testing.T) {
+	t.Helper()
+	namespaces := &corev1.NamespaceList{}
+	require.NoError(t, w.client.List(t.Context(), namespaces, client.MatchingLabels{labelTest: "story"}))
+	for _, namespace := range namespaces.Items {
+		for _, list := range []client.ObjectList{&v1alpha1.VMDiskImageList{}, &cdiv1.DataVolumeList{}} {
+			require.NoError(t, w.client.List(t.Context(), list, client.InNamespace(namespace.Name)))
+			require.NoError(t, meta.EachListItem(list, func(o runtime.Object) error {
+				none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+				return client.IgnoreNotFound(w.client.Patch(t.Context(), o.(client.Object), none))
+			}))
+		}
+	}
 }
 
 // clear removes first the namespaces of the stories, while the operators' makers can still tidy up, then the charts.
