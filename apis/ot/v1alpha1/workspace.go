@@ -141,6 +141,10 @@ const (
 	FinalizerWorkspace = "pelotech.ot/workspace-protection"
 )
 
+// VerbProvision is the verb of RBAC that lets somebody have made, in the own namespace of a workspace of his, what he may not make
+// himself.
+const VerbProvision = "provision"
+
 // Names of the objects that the workspace-operator makes.
 const (
 	// WorkspaceQueueName is the name of the queue of workspaces.

@@ -272,6 +272,20 @@ func TestTheExampleOfAWorkspace(t *testing.T) {
 	assert.Equal(t, "Always", spec["virtualMachines"].([]any)[0].(map[string]any)["spec"].(map[string]any)["runStrategy"], "of the members, too")
 }
 
+// What people copy from the documents is accepted.
+func TestTheExamplesOfTheDocuments(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/workspace.md")
+	require.NoError(t, err)
+	var found int
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(block[1], "kind: Workspace\n") {
+			found++
+			assert.Empty(t, gateOf(t, "workspaces").complaints(t, object(t, block[1]), nil))
+		}
+	}
+	assert.Equal(t, 2, found)
+}
+
 // With every list full, as far as a request can hold it.
 func TestTheLargestWorkspaceIsWithinTheBudgetOfItsRules(t *testing.T) {
 	numbered := func(i int, text string) string { return strings.ReplaceAll(text, "#", fmt.Sprintf("%02d", i)) }
