@@ -37,8 +37,9 @@ type Chart struct {
 
 // The charts.
 var (
-	DiskSync = Chart{Name: "disk-sync-operator", Namespace: Namespace}
-	VM       = Chart{Name: "vm-operator", Namespace: "vm-operator"}
+	DiskSync  = Chart{Name: "disk-sync-operator", Namespace: Namespace}
+	VM        = Chart{Name: "vm-operator", Namespace: "vm-operator"}
+	Workspace = Chart{Name: "workspace-operator", Namespace: "workspace-operator"}
 )
 
 // WithoutOperator renders all but the Deployment: the operator runs as a process beside the cluster.
