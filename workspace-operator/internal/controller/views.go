@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"strings"
+
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,23 +61,22 @@ var changedPod = predicate.TypedFuncs[*corev1.Pod]{
 		return e.IsInInitialList || e.Object.Spec.NodeName != ""
 	},
 	UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool {
-		return !equality.Semantic.DeepEqual(viewOfPod(e.ObjectOld), viewOfPod(e.ObjectNew))
+		return viewOfPod(e.ObjectOld) != viewOfPod(e.ObjectNew)
 	},
 }
 
 // podView is what explains why a container is not ready.
 type podView struct {
-	uid                   types.UID
-	going                 bool
-	finalizers            []string
-	phase                 corev1.PodPhase
-	reason, unschedulable string
-	waiting, ended        []string
+	uid                        types.UID
+	going                      bool
+	phase                      corev1.PodPhase
+	reason, unschedulable      string
+	finalizers, waiting, ended string // one after the other
 }
 
 func viewOfPod(pod *corev1.Pod) podView {
 	v := podView{
-		uid: pod.UID, going: pod.DeletionTimestamp != nil, finalizers: pod.Finalizers, phase: pod.Status.Phase, reason: pod.Status.Reason,
+		uid: pod.UID, going: pod.DeletionTimestamp != nil, finalizers: strings.Join(pod.Finalizers, " "), phase: pod.Status.Phase, reason: pod.Status.Reason,
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -85,10 +86,10 @@ func viewOfPod(pod *corev1.Pod) podView {
 	for _, all := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range all {
 			if c.State.Waiting != nil {
-				v.waiting = append(v.waiting, c.Name+" "+c.State.Waiting.Reason)
+				v.waiting += c.Name + " " + c.State.Waiting.Reason + " "
 			}
 			if c.State.Terminated != nil {
-				v.ended = append(v.ended, c.Name+" "+c.State.Terminated.Reason)
+				v.ended += c.Name + " " + c.State.Terminated.Reason + " "
 			}
 		}
 	}
