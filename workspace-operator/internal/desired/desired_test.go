@@ -70,13 +70,19 @@ func golden(t *testing.T, name string, objects []*unstructured.Unstructured) {
 		require.NoError(t, err)
 		got = append(append(got, "---\n"...), raw...)
 	}
-	path := filepath.Join("testdata", name+".golden.yaml")
+	goldenText(t, name+".golden.yaml", string(got))
+}
+
+// goldenText compares a text with that of a file.
+func goldenText(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
 	if *update {
-		require.NoError(t, os.WriteFile(path, got, 0o644))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err, "run go test with -update")
-	assert.Equal(t, string(want), string(got))
+	assert.Equal(t, string(want), got)
 }
 
 func TestChildrenBelongToTheWorkspaceByUID(t *testing.T) {

@@ -3,7 +3,6 @@ package desired_test
 import (
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -133,13 +131,7 @@ func TestTaint(t *testing.T) {
 		}
 	}
 	got := strings.Join(slices.Sorted(maps.Keys(reached)), "\n") + "\n"
-	const path = "testdata/taint.golden"
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "run go test with -update")
-	assert.Equal(t, string(want), got)
+	goldenText(t, "taint.golden", got)
 }
 
 // assertClean is the law. What a namespaceSelector holds is the name of a namespace, as the value of the label that the API server
