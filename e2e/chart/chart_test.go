@@ -139,6 +139,10 @@ func TestInstallation(t *testing.T) {
 	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lab-a"}}))
 	require.NoError(t, VM.Install(t.Context(), c, allOn(t, VM)...))
 	require.NoError(t, VM.Install(t.Context(), c))
+	// Where the policy is.
+	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "policies"}}))
+	require.NoError(t, Workspace.Install(t.Context(), c, allOn(t, Workspace)...))
+	require.NoError(t, Workspace.Install(t.Context(), c))
 
 	for name, check := range map[string]func(*testing.T, client.Client){
 		"an importer pod of ours runs once":                             importerRunsOnce,
@@ -177,7 +181,7 @@ func podsAreRestricted(t *testing.T, c client.Client) {
 		Name: "restricted", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}
 	require.NoError(t, c.Create(t.Context(), namespace))
-	for _, chart := range []Chart{DiskSync, VM} {
+	for _, chart := range []Chart{DiskSync, VM, Workspace} {
 		t.Run(chart.Name, func(t *testing.T) {
 			var deployment appsv1.Deployment
 			require.True(t, find(t, renderOf(t, chart), "Deployment", &deployment))

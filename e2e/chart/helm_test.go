@@ -28,6 +28,7 @@ func TestHelm(t *testing.T) {
 
 	t.Run("disk-sync-operator", func(t *testing.T) { lifeOfDiskSync(t, releaseOf(t, cluster, c, DiskSync)) })
 	t.Run("vm-operator", func(t *testing.T) { lifeOfVM(t, releaseOf(t, cluster, c, VM)) })
+	t.Run("workspace-operator", func(t *testing.T) { lifeOfWorkspace(t, releaseOf(t, cluster, c, Workspace)) })
 }
 
 // release is a chart in a cluster.
@@ -97,5 +98,24 @@ func lifeOfVM(t *testing.T, r release) {
 	require.NoError(t, r.global(definition, &apiextensionsv1.CustomResourceDefinition{}), "kept, and the virtual machines with it")
 
 	r.helm("install", VM.Name, r.dir, "--wait=hookOnly")
+	require.NoError(t, r.global(policy, &admissionv1.ValidatingAdmissionPolicyBinding{}), "a release takes back the definition that it left")
+}
+
+// lifeOfWorkspace follows the others: the policy's namespace is that of the disk-sync-operator.
+func lifeOfWorkspace(t *testing.T, r release) {
+	const definition, policy = "workspaces.pelotech.ot", "workspace-operator-namespace-guard"
+	r.helm("install", Workspace.Name, r.dir, "--create-namespace", "--wait=hookOnly")
+	require.NoError(t, r.get(Workspace.Name, &appsv1.Deployment{}))
+	require.NoError(t, r.global(definition, &apiextensionsv1.CustomResourceDefinition{}))
+	require.NoError(t, r.global(policy, &admissionv1.ValidatingAdmissionPolicyBinding{}))
+
+	r.helm("upgrade", Workspace.Name, r.dir, "--set", "namespaceGuard.enabled=false", "--wait=hookOnly")
+	assert.True(t, apierrors.IsNotFound(r.global(policy, &admissionv1.ValidatingAdmissionPolicyBinding{})))
+
+	r.helm("uninstall", Workspace.Name, "--wait=hookOnly")
+	assert.True(t, apierrors.IsNotFound(r.get(Workspace.Name, &appsv1.Deployment{})))
+	require.NoError(t, r.global(definition, &apiextensionsv1.CustomResourceDefinition{}), "kept, and the workspaces with it")
+
+	r.helm("install", Workspace.Name, r.dir, "--wait=hookOnly")
 	require.NoError(t, r.global(policy, &admissionv1.ValidatingAdmissionPolicyBinding{}), "a release takes back the definition that it left")
 }

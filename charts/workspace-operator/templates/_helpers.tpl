@@ -36,10 +36,3 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
 {{- end }}
-
-{{- /* Labels as key=value, separated by commas. */ -}}
-{{- define "workspace-operator.pairs" -}}
-{{- $pairs := list -}}
-{{- range $key, $value := . }}{{ $pairs = append $pairs (printf "%s=%s" $key $value) }}{{ end -}}
-{{- join "," $pairs -}}
-{{- end }}
