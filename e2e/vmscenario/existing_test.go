@@ -41,7 +41,8 @@ func (w *world) claimCluster(t *testing.T) {
 	t.Cleanup(func() { w.clear(t) })
 }
 
-// unprotect takes off the finalizers in namespaces of a run that was broken off: the operators that would do it are gone.
+// unprotect takes off the finalizers, and the counts that a policy goes by, in namespaces of a run that was broken off: the
+// operators that would do it are gone.
 func (w *world) unprotect(t *testing.T) {
 	t.Helper()
 	namespaces := &corev1.NamespaceList{}
@@ -50,8 +51,15 @@ func (w *world) unprotect(t *testing.T) {
 		for _, list := range []client.ObjectList{&v1alpha1.VMDiskImageList{}, &cdiv1.DataVolumeList{}} {
 			require.NoError(t, w.client.List(t.Context(), list, client.InNamespace(namespace.Name)))
 			require.NoError(t, meta.EachListItem(list, func(o runtime.Object) error {
+				object := o.(client.Object)
+				if _, image := object.(*v1alpha1.VMDiskImage); image {
+					none := client.RawPatch(types.MergePatchType, []byte(`{"status":{"references":null}}`))
+					if err := w.client.Status().Patch(t.Context(), object, none); err != nil {
+						return client.IgnoreNotFound(err)
+					}
+				}
 				none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-				return client.IgnoreNotFound(w.client.Patch(t.Context(), o.(client.Object), none))
+				return client.IgnoreNotFound(w.client.Patch(t.Context(), object, none))
 			}))
 		}
 	}
