@@ -27,7 +27,7 @@ const (
 //   - With a CSI driver (the clone populator) all work is done in the namespace of the image: the temporary claim, the source
 //     pod, the upload server and the pod that enlarges it. The volume is then bound to the claim of the disk. No pod is in our
 //     namespace, and nothing has to be let in.
-//   - Without one (usePopulator: false) the upload server is in our namespace, and the source pod, in that of the image,
+//   - Without one (or with usePopulator: "false") the upload server is in our namespace, and the source pod, in that of the image,
 //     posts to it on port 8443. Both have certificates of CDI, and the server takes no other client.
 //   - Nobody else calls the upload server: progress is read from the source pod, and the upload proxy is for uploads. It calls
 //     nobody.

@@ -11,13 +11,13 @@ const labelPodSecurity = "pod-security.kubernetes.io/"
 
 // Namespace is the workspace's own.
 //
-// What its level of Pod Security must admit, by the sources of KubeVirt v1.8 (pkg/virt-controller/services) and CDI v1.65:
+// What its level of Pod Security must admit, by the sources of KubeVirt v1.8 and v1.9 (pkg/virt-controller/services) and CDI v1.65:
 //
 //   - virt-launcher runs as user 107, drops all capabilities but NET_BIND_SERVICE, and cannot gain more. It has no seccomp
 //     profile unless KubeVirt's configuration says so (seccompConfiguration.virtualMachineInstanceProfile). So it passes
 //     baseline, and restricted only where there is that profile.
-//   - With KubeVirt's feature gate Root it runs as root with SYS_NICE, and needs privileged. So do what host disks, host
-//     devices and SELinux types of KubeVirt's configuration (selinuxLauncherType) bring with them.
+//   - With KubeVirt's feature gate Root it runs as root with SYS_NICE, and needs privileged. So it does
+//     with an SELinux type of KubeVirt's configuration (selinuxLauncherType) that baseline does not know.
 //   - CDI's pods pass restricted.
 func Namespace(w *v1alpha1.Workspace, s Settings) *unstructured.Unstructured {
 	all := labels(w)
