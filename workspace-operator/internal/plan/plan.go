@@ -203,9 +203,16 @@ func Next(s Snapshot, set Settings, now time.Time) Decision {
 		d = provisioning(s, set, now)
 	}
 	d.Doubtful = slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Verb == Delete || a.Verb == Release })
+	if slices.ContainsFunc(d.Actions, func(a Action) bool { _, refusedIt := s.Refusals[a.Child]; return a.Verb == Apply && !refusedIt }) {
+		d.WakeAt = earliest(d.WakeAt, now.Add(settleTime))
+	}
 	quietly(s, set, &d, now)
 	return d
 }
+
+// settleTime is when to look at what was applied, where nobody says anything of it: a policy or a Service is done when it is
+// written. It is long enough for a field that somebody else changes each time not to be a loop.
+const settleTime = time.Second
 
 // provisioning is the way of a workspace that holds a slot, or has held one: to Ready, and from then on whatever is needed to
 // stay so.

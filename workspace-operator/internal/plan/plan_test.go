@@ -273,3 +273,18 @@ func TestNoTimeout(t *testing.T) {
 	assert.Equal(t, v1alpha1.WorkspaceProvisioning, w.ws.Status.Phase)
 	assert.Nil(t, w.ws.Status.Deadline)
 }
+
+// What is done when it is written sends no event of its own: it is looked at again, and by and by where somebody undoes it.
+func TestWhatWasAppliedIsLookedAtAgain(t *testing.T) {
+	for _, lost := range []step{loses(plan.NetworkPolicy, "workspace"), loses(plan.Service, "api"), loses(plan.Service, "db")} {
+		w := after(t, up)
+		w.passes(time.Hour)
+		lost(w)
+		require.True(t, w.reconcile())
+		assert.Equal(t, v1alpha1.WorkspaceProvisioning, w.ws.Status.Phase)
+		assert.Equal(t, time.Second, w.wakeAt.Sub(w.now))
+		w.sleeps()
+		w.settle()
+		assert.Equal(t, v1alpha1.WorkspaceReady, w.ws.Status.Phase)
+	}
+}
