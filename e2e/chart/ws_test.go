@@ -5,15 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pelotech/open-terrain/apis/apitest"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +29,7 @@ func TestSchemaOfWorkspaceOperatorRefuses(t *testing.T) {
 		"a key of the other operator":       {`policy={"concurrency":2}`, "policy"},
 		"a word for a switch":               {`authorCheck.enabled="yes"`, "authorCheck/enabled"},
 		"a word for the other switch":       {`namespaceGuard.enabled="no"`, "namespaceGuard/enabled"},
+		"a word for the third switch":       {`childrenGuard.enabled=1`, "childrenGuard/enabled"},
 		"a namespace that cannot be":        {`imageNamespace="VM_Images"`, "imageNamespace"},
 		"no namespace for the policy":       {`policyNamespace=""`, "policyNamespace"},
 		"a level that Pod Security has not": {`podSecurity="lax"`, "podSecurity"},
@@ -63,8 +67,8 @@ func TestRenderingOfWorkspaceOperator(t *testing.T) {
 		assert.Equal(t, []string{"workspaces.pelotech.ot"}, names)
 		assert.False(t, find(t, renderOf(t, Workspace, "crds.install=false"), "CustomResourceDefinition", nil))
 	})
-	t.Run("without author check and guard there is no policy", func(t *testing.T) {
-		objects := renderOf(t, Workspace, "authorCheck.enabled=false", "namespaceGuard.enabled=false")
+	t.Run("without author check and guards there is no policy", func(t *testing.T) {
+		objects := renderOf(t, Workspace, "authorCheck.enabled=false", "namespaceGuard.enabled=false", "childrenGuard.enabled=false")
 		assert.False(t, find(t, objects, "ValidatingAdmissionPolicy", nil))
 		assert.False(t, find(t, objects, "ValidatingAdmissionPolicyBinding", nil))
 	})
@@ -125,8 +129,8 @@ func TestRightsOfWorkspaceOperator(t *testing.T) {
 	assert.Equal(t, []string{Workspace.Namespace}, where["leases"])
 }
 
-// TestNamespaceGuard lets the operator's own ServiceAccount try what its rights would allow.
-func TestNamespaceGuard(t *testing.T) {
+// TestGuards lets the operator's own ServiceAccount try what its rights would allow.
+func TestGuards(t *testing.T) {
 	own, err := harness.OwnCRDs()
 	require.NoError(t, err)
 	cluster, err := harness.Start(t.Context(), harness.Options{CRDs: []string{own}, Controllers: []string{}})
@@ -140,6 +144,7 @@ func TestNamespaceGuard(t *testing.T) {
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
 		err := operator.Create(t.Context(), spaceNamespace("await", ""), client.DryRunAll)
 		assert.ErrorContains(ct, err, "namespace-guard")
+		assert.ErrorContains(ct, operator.Create(t.Context(), childService("default", "await", ""), client.DryRunAll), "children-guard")
 	}, activeTimeout, activePoll)
 
 	for name, check := range map[string]func(*testing.T, client.Client, client.Client){
@@ -147,6 +152,8 @@ func TestNamespaceGuard(t *testing.T) {
 		"namespaces that it deletes":  guardedDeletions,
 		"namespaces that it changes":  guardedChanges,
 		"namespaces that others make": othersMakeNamespaces,
+		"children that it makes":      guardedChildren,
+		"what others have made":       guardedFromOthers,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, c, operator) })
 	}
@@ -218,4 +225,70 @@ func othersMakeNamespaces(t *testing.T, c, _ client.Client) {
 	namespace := spaceNamespace("anybodys", "")
 	require.NoError(t, c.Create(t.Context(), namespace))
 	require.NoError(t, c.Delete(t.Context(), namespace))
+}
+
+// childService is a child of a workspace of that UID; with none it is nobody's.
+func childService(namespace, name string, uid types.UID) *corev1.Service {
+	meta := spaceNamespace(name, uid).ObjectMeta
+	meta.Namespace = namespace
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
+	}
+}
+
+func applied(t *testing.T, object client.Object) runtime.ApplyConfiguration {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	require.NoError(t, err)
+	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: fields})
+}
+
+func guardedChildren(t *testing.T, _, operator client.Client) {
+	owner := client.FieldOwner("workspace-operator")
+	own := childService("default", "own", "u-7")
+	require.NoError(t, operator.Apply(t.Context(), applied(t, own), owner))
+	own.Labels["more"] = "labels"
+	require.NoError(t, operator.Apply(t.Context(), applied(t, own), owner))
+	for name, change := range map[string]func(*corev1.Service){
+		"nobody's":             func(s *corev1.Service) { s.OwnerReferences = nil },
+		"not controlled":       func(s *corev1.Service) { s.OwnerReferences[0].Controller = nil },
+		"with another's label": func(s *corev1.Service) { s.Labels[otv1alpha1.LabelWorkspaceUID] = "u-8" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := childService("default", "other", "u-7")
+			change(other)
+			err := operator.Apply(t.Context(), applied(t, other), owner)
+			assert.True(t, apierrors.IsForbidden(err), "%v", err)
+			assert.ErrorContains(t, err, "pelotech.ot/children-guard")
+		})
+	}
+	given := childService("default", "own", "u-7")
+	given.OwnerReferences[0].UID = "u-8"
+	assert.ErrorContains(t, operator.Apply(t.Context(), applied(t, given), owner, client.ForceOwnership), "children-guard", "it is not given away")
+	require.NoError(t, operator.Delete(t.Context(), childService("default", "own", "u-7")))
+}
+
+func guardedFromOthers(t *testing.T, c, operator client.Client) {
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "somebodys"}
+	selector := map[string]string{"app": "a"}
+	for _, object := range []client.Object{
+		childService("default", "somebodys", ""),
+		&networkingv1.NetworkPolicy{ObjectMeta: meta},
+		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: selector},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: selector}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+			},
+		}},
+		apitest.VirtualMachine("somebodys", func(vm *otv1alpha1.VirtualMachine) {
+			vm.ObjectMeta = meta
+		}),
+	} {
+		require.NoError(t, c.Create(t.Context(), object))
+		changed := object.DeepCopyObject().(client.Object)
+		changed.SetOwnerReferences(spaceNamespace("", "u-9").OwnerReferences)
+		assert.ErrorContains(t, operator.Patch(t.Context(), changed, client.MergeFrom(object)), "children-guard", "%T is not taken over", object)
+		assert.ErrorContains(t, operator.Delete(t.Context(), object), "children-guard", "%T is not deleted", object)
+	}
 }
