@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pelotech/open-terrain/apis/drift"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/plan"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,12 +29,16 @@ const atOnce = 8
 // carryOut changes the children, stage by stage, those of one stage at the same time. A child that is refused does not keep the
 // others back; trouble that passes does, and all is tried again. The snapshot takes in what was refused.
 func (r *Workspaces) carryOut(ctx context.Context, s *plan.Snapshot, actions []plan.Action) error {
+	if len(actions) == 0 {
+		return nil
+	}
+	wanted := plan.Wanted(*s, r.settings)
 	for len(actions) > 0 {
 		n := 1
 		for n < len(actions) && n < atOnce && actions[n].Stage() == actions[0].Stage() {
 			n++
 		}
-		if err := r.carryOutAll(ctx, s, actions[:n]); err != nil {
+		if err := r.carryOutAll(ctx, s, actions[:n], wanted); err != nil {
 			return err
 		}
 		actions = actions[n:]
@@ -42,9 +46,8 @@ func (r *Workspaces) carryOut(ctx context.Context, s *plan.Snapshot, actions []p
 	return nil
 }
 
-func (r *Workspaces) carryOutAll(ctx context.Context, s *plan.Snapshot, actions []plan.Action) error {
+func (r *Workspaces) carryOutAll(ctx context.Context, s *plan.Snapshot, actions []plan.Action, wanted map[plan.Child]*unstructured.Unstructured) error {
 	errs := make([]error, len(actions))
-	wanted := plan.Wanted(*s, r.settings)
 	var wg sync.WaitGroup
 	for i, action := range actions {
 		if plan.Possible(*s, action) {
@@ -169,7 +172,8 @@ func (r *Workspaces) apply(ctx context.Context, s *plan.Snapshot, child plan.Chi
 	if err != nil {
 		return wrap(fmt.Sprintf("apply the %s %s", child.Kind, child.Name), err)
 	}
-	return r.noteUntaken(ctx, s.Workspace, child, want, applied)
+	r.noteUntaken(ctx, s.Workspace, child, want, applied)
+	return nil
 }
 
 // known is the UID of the child as it was seen; empty when there is none. In a namespace that is not the workspace's own
@@ -256,18 +260,13 @@ type untakenFields struct {
 }
 
 // noteUntaken remembers the fields that applying again would not change: the operator would do it for ever.
-func (r *Workspaces) noteUntaken(ctx context.Context, ws *v1alpha1.Workspace, child plan.Child, want *unstructured.Unstructured, applied client.Object) error {
-	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(applied)
-	if err != nil {
-		return wrap("read what was applied", err)
-	}
-	is["apiVersion"], is["kind"] = want.GetAPIVersion(), want.GetKind()
-	paths := drift.Of(want.Object, is)
+func (r *Workspaces) noteUntaken(ctx context.Context, ws *v1alpha1.Workspace, child plan.Child, want *unstructured.Unstructured, applied client.Object) {
+	paths := desired.Differences(want, applied)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, _ := r.untaken.of(ws)
 	if len(paths) == 0 && len(known.paths[child]) == 0 {
-		return nil
+		return
 	}
 	log.FromContext(ctx).Info("the API server does not take all fields as they are applied; they are left as they are", "child", child, "fields", paths)
 	next := untakenFields{ws.Generation, map[plan.Child][]string{child: paths}}
@@ -277,7 +276,6 @@ func (r *Workspaces) noteUntaken(ctx context.Context, ws *v1alpha1.Workspace, ch
 		}
 	}
 	r.untaken.note(ws, next)
-	return nil
 }
 
 func (r *Workspaces) untakenOf(ws *v1alpha1.Workspace) map[plan.Child][]string {
