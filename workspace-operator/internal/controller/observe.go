@@ -53,7 +53,7 @@ func (r *Workspaces) observe(ctx context.Context, from look, name string) (plan.
 	s := plan.Snapshot{Workspace: ws, Slot: r.admission.standing(ws), Untaken: r.untakenOf(ws)}
 	s.ToldAt, _ = r.told.of(ws)
 	for _, look := range []func(context.Context, look, *plan.Snapshot) error{
-		observeFriends, observeNamespace, r.observeChildren, observePods, observeRemnants,
+		observeFriends, r.rememberShall, observeNamespace, r.observeChildren, observePods, observeRemnants,
 	} {
 		if err := look(ctx, from, &s); err != nil {
 			return s, err
@@ -100,7 +100,7 @@ func observeNamespace(ctx context.Context, from look, s *plan.Snapshot) error {
 // observeChildren reads what the Workspace controls, by its UID, and what has a name that it needs.
 func (r *Workspaces) observeChildren(ctx context.Context, from look, s *plan.Snapshot) (err error) {
 	names := map[plan.Kind][]string{}
-	for _, child := range plan.Names(s.Workspace, r.settings) {
+	for _, child := range plan.Names(*s, r.settings) {
 		names[child.Kind] = append(names[child.Kind], child.Name)
 	}
 	if s.VirtualMachines, err = children(ctx, from, s.Workspace, names[plan.VirtualMachine], virtualMachines); err != nil {

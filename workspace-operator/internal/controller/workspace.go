@@ -34,6 +34,7 @@ type Workspaces struct {
 	mu        sync.Mutex // of the writes to untaken
 	untaken   memo[untakenFields]
 	told      memo[time.Time]
+	shall     memo[shall]
 }
 
 // Reconcile brings one Workspace as far as it goes. What is to be deleted is decided on the API server's own word: a cache may be
@@ -108,6 +109,7 @@ func (r *Workspaces) forget(req reconcile.Request) {
 	r.metrics.states.forget(req.Name)
 	r.untaken.forget(req.NamespacedName)
 	r.told.forget(req.NamespacedName)
+	r.shall.forget(req.NamespacedName)
 }
 
 // conflictIsLater turns a conflict into another look: the object has changed, and its event may be here already. So does an

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"testing"
 
+	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/plan"
 )
 
@@ -14,6 +15,7 @@ func BenchmarkSettled(b *testing.B) {
 		w.breathes()
 	}
 	s := w.snapshot()
+	s.Shall = desired.Children(s.Workspace, nil, settings.Desired) // as the controller remembers it
 	b.ReportAllocs()
 	for b.Loop() {
 		if d := plan.Next(s, settings, w.now); len(d.Actions) > 0 || !d.Report.Ready {

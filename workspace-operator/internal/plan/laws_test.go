@@ -33,7 +33,7 @@ func anyWorld(t *rapid.T) *world {
 		w.ws.Finalizers = []string{v1alpha1.FinalizerWorkspace}
 	}
 	wanted := plan.Wanted(plan.Snapshot{Workspace: w.ws}, settings)
-	for _, child := range plan.Names(w.ws, settings) {
+	for _, child := range plan.Names(plan.Snapshot{Workspace: w.ws}, settings) {
 		if yes("has " + child.Name) {
 			w.apply(child, wanted[child])
 		}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Snapshot is all that one reconcile read; nil and zero where there is nothing.
@@ -19,6 +20,9 @@ type Snapshot struct {
 	Slot Slot
 	// Friends are the Workspaces that network.allowFrom names, by name: those that exist.
 	Friends map[string]*v1alpha1.Workspace
+	// Shall are desired.Children of Workspace and Friends. They may be remembered as long as neither changes, and are only read
+	// here; nil has them built anew.
+	Shall []*unstructured.Unstructured
 	// Namespace has the name of Workspace.ChildNamespace, whoever's it is.
 	Namespace *corev1.Namespace
 

@@ -20,7 +20,11 @@ type view struct {
 
 func viewOf(s Snapshot, set Settings) view {
 	v := view{Snapshot: s, set: set, want: map[Child]*unstructured.Unstructured{}}
-	for _, object := range desired.Children(s.Workspace, s.Friends, set.Desired) {
+	objects := s.Shall
+	if objects == nil {
+		objects = desired.Children(s.Workspace, s.Friends, set.Desired)
+	}
+	for _, object := range objects {
 		child := Child{Kind(object.GetKind()), object.GetName()}
 		v.want[child], v.order = object, append(v.order, child)
 	}
@@ -35,13 +39,14 @@ func viewOf(s Snapshot, set Settings) view {
 func (v view) keepImage(entry *v1alpha1.WorkspaceVirtualMachine) {
 	child := v.child(VirtualMachine, entry.Name)
 	vm, want := v.VirtualMachines[child.Name], v.want[child]
-	if vm == nil || want == nil || otherImage(vm, entry, v.set) {
+	if vm == nil || want == nil || otherImage(vm, entry, v.set) || entry.Image(v.set.Desired.ImageNamespace).Namespace == vm.ImageKey().Namespace {
 		return
 	}
-	if spec, ok := want.Object["spec"].(map[string]any); ok {
-		key := vm.ImageKey()
+	key, kept := vm.ImageKey(), want.DeepCopy()
+	if spec, ok := kept.Object["spec"].(map[string]any); ok {
 		spec["vmDiskImageRef"] = map[string]any{"namespace": key.Namespace, "name": key.Name}
 	}
+	v.want[child] = kept
 }
 
 // Wanted are the children as they shall be: what Apply applies.
@@ -50,9 +55,7 @@ func Wanted(s Snapshot, set Settings) map[Child]*unstructured.Unstructured {
 }
 
 // Names are the children that the Workspace shall have, in the order in which they are made.
-func Names(ws *v1alpha1.Workspace, set Settings) []Child {
-	return viewOf(Snapshot{Workspace: ws}, set).order
-}
+func Names(s Snapshot, set Settings) []Child { return viewOf(s, set).order }
 
 // child of an entry.
 func (v view) child(kind Kind, entry string) Child {
