@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LookAgain is when to look again for what sends no event: a name that somebody else has, the end of a refusal.
+// LookAgain is when to look again for what sends no event: a name that somebody else has, the end of a refusal, or of a webhook.
 const LookAgain = 30 * time.Second
 
 // judge says whether the workspace is Failed, and when that may change without an event. The first time that it is Ready or
@@ -75,7 +75,9 @@ func wholeSecond(t time.Time) *metav1.Time {
 
 // blind says that what is waited for sends no event.
 func blind(s Snapshot, r Report) bool {
-	silent := []v1alpha1.WorkspaceReason{v1alpha1.WorkspaceNameTaken, v1alpha1.WorkspaceNamespaceTaken, v1alpha1.WorkspaceNamespaceMissing}
+	silent := []v1alpha1.WorkspaceReason{
+		v1alpha1.WorkspaceNameTaken, v1alpha1.WorkspaceNamespaceTaken, v1alpha1.WorkspaceNamespaceMissing, v1alpha1.WorkspaceRejected,
+	}
 	return len(s.Refusals) > 0 || slices.Contains(silent, r.Namespace.Reason) || slices.Contains(silent, r.Isolated.Reason) ||
 		slices.ContainsFunc(slices.Concat(r.VirtualMachines, r.Containers), func(m Member) bool { return slices.Contains(silent, m.Reason) })
 }

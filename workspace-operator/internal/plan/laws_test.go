@@ -8,10 +8,12 @@ import (
 
 	"github.com/pelotech/open-terrain/apis/apitest"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/plan"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/status"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 )
 
@@ -122,7 +124,7 @@ func lawfulActions(t *rapid.T, w *world, d plan.Decision) {
 			t.Fatalf("%v is on its way out already", a)
 		case a.Verb == plan.Apply && len(w.ws.Finalizers) == 0 && d.Actions[0].Verb != plan.Protect:
 			t.Fatalf("%v before the finalizer", a)
-		case a.Verb == plan.Delete && w.ws.DeletionTimestamp == nil && wanted[a.Child] != nil && !isOther(w, a.Child):
+		case a.Verb == plan.Delete && w.ws.DeletionTimestamp == nil && wanted[a.Child] != nil && !isOther(w, a.Child) && len(desired.Fixed(wanted[a.Child], live.(runtime.Object))) == 0:
 			t.Fatalf("%v is wanted", a)
 		}
 		if a.Verb == plan.Apply {

@@ -207,11 +207,17 @@ func Next(s Snapshot, set Settings, now time.Time) Decision {
 		d = provisioning(s, set, now)
 	}
 	d.Doubtful = slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Verb == Delete || a.Verb == Release })
-	if slices.ContainsFunc(d.Actions, func(a Action) bool { _, refusedIt := s.Refusals[a.Child]; return a.Verb == Apply && !refusedIt }) {
+	if slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Verb == Apply && hopeful(s, a.Child) }) {
 		d.WakeAt = earliest(d.WakeAt, now.Add(settleTime))
 	}
 	quietly(s, set, &d, now)
 	return d
+}
+
+// hopeful says that an apply of the child has not been tried in vain.
+func hopeful(s Snapshot, c Child) bool {
+	_, refusedIt := s.Refusals[c]
+	return !refusedIt && len(s.Untaken[c]) == 0
 }
 
 // settleTime is when to look at what was applied, where nobody says anything of it: a policy or a Service is done when it is

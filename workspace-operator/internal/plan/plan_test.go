@@ -7,6 +7,7 @@ import (
 
 	"github.com/pelotech/open-terrain/apis/apitest"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/plan"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -287,4 +288,29 @@ func TestWhatWasAppliedIsLookedAtAgain(t *testing.T) {
 		w.settle()
 		assert.Equal(t, v1alpha1.WorkspaceReady, w.ws.Status.Phase)
 	}
+}
+
+// A webhook that opens the policy whenever it is applied leaves a workspace that says so, and makes nothing.
+func TestAPolicyThatSomebodyOpensEachTimeIsNone(t *testing.T) {
+	w := after(t, admitted)
+	w.opensPolicy()
+	s := w.snapshot()
+	c := plan.Child{Kind: plan.NetworkPolicy, Name: "workspace"}
+	s.Untaken = map[plan.Child][]string{c: desired.Differences(plan.Wanted(s, settings)[c], s.Policies["workspace"])}
+	delete(s.VirtualMachines, "db")
+	d := plan.Next(s, settings, w.now)
+	assert.Equal(t, []plan.Action{{Verb: plan.Apply, Child: c}}, d.Actions)
+	assert.False(t, d.Report.Isolated.Good)
+	require.NotNil(t, d.Report.Stalled)
+	assert.Contains(t, d.Report.Stalled.Message, "The NetworkPolicy workspace isolates nothing: whenever it is applied, somebody changes spec")
+	assert.Equal(t, plan.LookAgain, d.WakeAt.Sub(w.now), "no write for each moment")
+}
+
+// What others add to a policy beside our fields opens it, too.
+func TestASelectorMoreIsADrift(t *testing.T) {
+	w := after(t, up)
+	w.policies["workspace"].Spec.Ingress[0].From[0].NamespaceSelector = &metav1.LabelSelector{}
+	d := plan.Next(w.snapshot(), settings, w.now)
+	assert.Equal(t, []plan.Action{{Verb: plan.Apply, Child: plan.Child{Kind: plan.NetworkPolicy, Name: "workspace"}}}, d.Actions)
+	assert.False(t, d.Report.Ready)
 }

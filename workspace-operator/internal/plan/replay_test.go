@@ -132,6 +132,12 @@ var stories = map[string]story{
 			s.Containers = append(s.Containers, v1alpha1.WorkspaceContainer{Name: "cache", Image: "redis:8"})
 		}), serves("cache")}), phase: v1alpha1.WorkspaceReady, ready: allReady,
 	},
+	"a-container-takes-the-name-of-a-machine": {
+		steps: steps(up, []step{edit("makes tools a container", func(s *v1alpha1.WorkspaceSpec) {
+			s.VirtualMachines = s.VirtualMachines[:1]
+			s.Containers = append(s.Containers, v1alpha1.WorkspaceContainer{Name: "tools", Image: "tools:1", Ports: []v1alpha1.WorkspacePort{{ContainerPort: 80}}})
+		}), (*world).collects, (*world).stops, serves("tools")}), phase: v1alpha1.WorkspaceReady, ready: allReady,
+	},
 	"image-changed": {
 		steps: steps(up, []step{image(0, "db-image-2"), (*world).collects, (*world).stops, imageQueued("db"), runs("db")}), phase: v1alpha1.WorkspaceReady, ready: allReady,
 	},

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
@@ -118,6 +119,11 @@ func (v view) keep(c Child, says func() Verdict) step {
 		return step{Verdict: bad(Waits, pending(c.Kind), "%s was deleted, and is made again when it is gone", it)}
 	case v.fixed(c, live):
 		return step{Verdict: bad(Waits, pending(c.Kind), "%s is deleted, and made anew: it cannot be changed", it), actions: []Action{{Delete, c}}}
+	case len(v.opened(c, live)) > 0:
+		return step{
+			Verdict: bad(Final, v1alpha1.WorkspaceRejected, "%s isolates nothing: whenever it is applied, somebody changes %s", it, strings.Join(v.opened(c, live), ", ")),
+			actions: apply,
+		}
 	case v.drifted(c, live):
 		return step{Verdict: bad(Waits, pending(c.Kind), beingChanged, it), actions: apply, usable: true}
 	}
@@ -152,6 +158,17 @@ func pending(kind Kind) v1alpha1.WorkspaceReason {
 func (v view) drifted(c Child, live metav1.Object) bool {
 	return slices.ContainsFunc(desired.Differences(v.want[c], live.(runtime.Object)), func(path string) bool {
 		return !slices.Contains(v.Untaken[c], path)
+	})
+}
+
+// opened are the fields of a policy that somebody changes whenever it is applied. Other children are taken as they come; but a
+// policy that means something else is none.
+func (v view) opened(c Child, live metav1.Object) []string {
+	if c.Kind != NetworkPolicy || len(v.Untaken[c]) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(desired.Differences(v.want[c], live.(runtime.Object)), func(path string) bool {
+		return !strings.HasPrefix(path, "spec") || !slices.Contains(v.Untaken[c], path)
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pelotech/open-terrain/apis/apitest"
-	"github.com/pelotech/open-terrain/apis/drift"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/plan"
@@ -305,12 +304,7 @@ func (w *world) unguarded() string {
 		if policy == nil || !metav1.IsControlledBy(policy, w.ws) {
 			return want.GetName()
 		}
-		is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(policy)
-		if err != nil {
-			panic(err)
-		}
-		is["apiVersion"], is["kind"] = want.GetAPIVersion(), want.GetKind()
-		if paths := drift.Of(want.Object, is); len(paths) > 0 {
+		if paths := desired.Differences(want, policy); len(paths) > 0 {
 			return want.GetName() + ": " + strings.Join(paths, ", ")
 		}
 	}
@@ -325,7 +319,7 @@ func (w *world) mayDelete(c plan.Child) {
 		w.inOrder(c)
 		return
 	}
-	if w.wanted[c] != nil && c.Kind != plan.VirtualMachine {
+	if want := w.wanted[c]; want != nil && c.Kind != plan.VirtualMachine && len(desired.Fixed(want, w.live(c).(runtime.Object))) == 0 {
 		w.fail("%s %s is deleted, and wanted", c.Kind, c.Name)
 	}
 }
