@@ -140,6 +140,9 @@ func TestWhatCannotBeChanged(t *testing.T) {
 		assert.Equal(t, []string{"spec.clusterIP"}, desired.Fixed(find(t, swapped, "Service", name), typed(t, find(t, lab(), "Service", name))),
 			"a virtual machine's Service has no address, a container's has one")
 	}
+	service := typed(t, find(t, lab(), "Service", "api")).(*corev1.Service)
+	service.Spec.Ports[0].Port = 81
+	assert.Equal(t, []string{"spec.ports"}, desired.Fixed(find(t, lab(), "Service", "api"), service), "ours would be a second one of its name")
 	deployment := find(t, lab(), "Deployment", "api")
 	live := typed(t, deployment).(*appsv1.Deployment)
 	live.Spec.Selector.MatchLabels = map[string]string{"a": "b"}
