@@ -21,6 +21,9 @@ type Options struct {
 	// Retry is how often it is looked again for what is missing: networks, Secrets, quota. 0 means 100 ms; really it is
 	// 20 s and more.
 	Retry time.Duration
+	// Node makes the Node that launchers are bound to, for controllers that look for it: those of the endpoints of Services. No
+	// scheduler puts anything else on it.
+	Node bool
 	// NodeMemory is what the one node has; nothing means 64Gi. Guests are not added up.
 	NodeMemory resource.Quantity
 	// Workers is how many VirtualMachines are looked at at once; 0 means 4.

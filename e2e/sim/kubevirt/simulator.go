@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,7 +77,7 @@ func (s *Simulator) start(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	s.cached = mgr.GetClient()
-	if err := s.watch(ctx, mgr); err != nil {
+	if err := errors.Join(s.watch(ctx, mgr), s.makeNode(ctx)); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
@@ -100,6 +101,15 @@ func (s *Simulator) start(ctx context.Context, config *rest.Config) error {
 	}
 	s.webhook, err = webhook.Start(ctx, s.live)
 	return err
+}
+
+// makeNode makes the node that launchers are bound to, where it is asked for.
+func (s *Simulator) makeNode(ctx context.Context) error {
+	if !s.options.Node {
+		return nil
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: objects.NodeName}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	return client.IgnoreAlreadyExists(s.live.Create(ctx, node))
 }
 
 func newManager(config *rest.Config) (manager.Manager, error) {
