@@ -36,30 +36,30 @@ func (w *world) claimCluster(t *testing.T) {
 		}
 		require.NoError(t, err)
 	}
-	w.unprotect(t)
+	w.unprotect(t.Context(), t)
 	w.clearStories(t.Context(), t)
 	t.Cleanup(func() { w.clear(t) })
 }
 
-// unprotect takes off the finalizers, and the counts that a policy goes by, in namespaces of a run that was broken off: the
-// operators that would do it are gone.
-func (w *world) unprotect(t *testing.T) {
+// unprotect takes off the finalizers, and the counts that a policy goes by, where the operators that would do it are gone:
+// at the end, and after a run that was broken off.
+func (w *world) unprotect(ctx context.Context, t *testing.T) {
 	t.Helper()
 	namespaces := &corev1.NamespaceList{}
-	require.NoError(t, w.client.List(t.Context(), namespaces, client.MatchingLabels{labelTest: "story"}))
+	require.NoError(t, w.client.List(ctx, namespaces, client.MatchingLabels{labelTest: "story"}))
 	for _, namespace := range namespaces.Items {
 		for _, list := range []client.ObjectList{&v1alpha1.VMDiskImageList{}, &cdiv1.DataVolumeList{}} {
-			require.NoError(t, w.client.List(t.Context(), list, client.InNamespace(namespace.Name)))
+			require.NoError(t, w.client.List(ctx, list, client.InNamespace(namespace.Name)))
 			require.NoError(t, meta.EachListItem(list, func(o runtime.Object) error {
 				object := o.(client.Object)
 				if _, image := object.(*v1alpha1.VMDiskImage); image {
 					none := client.RawPatch(types.MergePatchType, []byte(`{"status":{"references":null}}`))
-					if err := w.client.Status().Patch(t.Context(), object, none); err != nil {
+					if err := w.client.Status().Patch(ctx, object, none); err != nil {
 						return client.IgnoreNotFound(err)
 					}
 				}
 				none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-				return client.IgnoreNotFound(w.client.Patch(t.Context(), object, none))
+				return client.IgnoreNotFound(w.client.Patch(ctx, object, none))
 			}))
 		}
 	}
@@ -70,6 +70,7 @@ func (w *world) clear(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), w.patience)
 	defer cancel()
+	w.unprotect(ctx, t) // the last story has stopped the operators
 	w.clearStories(ctx, t)
 	for ch, values := range map[chart.Chart][]string{chart.VM: {chart.WithoutOperator}, chart.DiskSync: w.diskValues()} {
 		manifests, err := ch.Render(ctx, values...)
