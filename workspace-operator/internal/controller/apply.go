@@ -162,12 +162,12 @@ func (r *Workspaces) apply(ctx context.Context, s *plan.Snapshot, child plan.Chi
 	if uid == "" && child.Kind == plan.Namespace {
 		return r.createNamespace(ctx, want)
 	}
-	applied, err := r.patch(ctx, child.Kind, want, uid)
+	applied, err := r.reapply(ctx, liveOf(s, child), child.Kind, want, uid)
 	if uid == "" && apierrors.IsConflict(err) { // somebody has made one of that name, or ours has lost its label
 		if uid, err = r.ownUID(ctx, s.Workspace, child); err != nil {
 			return err
 		}
-		applied, err = r.patch(ctx, child.Kind, want, uid)
+		applied, err = r.reapply(ctx, nil, child.Kind, want, uid)
 	}
 	if err != nil {
 		return wrap(fmt.Sprintf("apply the %s %s", child.Kind, child.Name), err)

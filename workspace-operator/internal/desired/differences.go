@@ -3,6 +3,7 @@ package desired
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pelotech/open-terrain/apis/drift"
@@ -112,4 +113,57 @@ func under(object map[string]any, path string) map[string]any {
 		object, _ = object[name].(map[string]any)
 	}
 	return object
+}
+
+// Lists are lists as they shall be, in a merge patch; nil when there are none. An apply takes no element away that somebody else
+// has added, and is refused where one does not go with ours; a merge patch replaces a list. These are the outermost lists around
+// the differences: all of them when the apply was refused, otherwise where there is an element too many.
+func Lists(want *unstructured.Unstructured, live runtime.Object, refused bool) map[string]any {
+	patch := map[string]any{}
+	for _, path := range Differences(want, live) {
+		if refused || isList(want.Object, path) {
+			outermost, _, _ := strings.Cut(path, "[")
+			put(patch, want.Object, strings.Split(outermost, "."))
+		}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	return patch
+}
+
+// isList says whether a path of the differences leads to a list.
+func isList(object any, path string) bool {
+	for name := range strings.FieldsFuncSeq(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
+		switch v := object.(type) {
+		case map[string]any:
+			object = v[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i >= len(v) {
+				return false
+			}
+			object = v[i]
+		}
+	}
+	_, is := object.([]any)
+	return is
+}
+
+// put copies the list at a path of the spec; what is no list, or elsewhere, is left out.
+func put(patch, object map[string]any, path []string) {
+	last := len(path) - 1
+	list, is := under(object, strings.Join(path[:last], "."))[path[last]].([]any)
+	if !is || path[0] != "spec" {
+		return
+	}
+	for _, name := range path[:last] {
+		below, is := patch[name].(map[string]any)
+		if !is {
+			below = map[string]any{}
+			patch[name] = below
+		}
+		patch = below
+	}
+	patch[path[last]] = list
 }

@@ -126,6 +126,36 @@ func TestAFieldThatIsLeftOutDiffers(t *testing.T) {
 		desired.Differences(find(t, lab(), "Deployment", "api"), live))
 }
 
+// An apply leaves what somebody has added to a list, and is refused where it does not go with ours.
+func TestListsThatAreReplaced(t *testing.T) {
+	port := func(number int32) corev1.ServicePort { return corev1.ServicePort{Name: "tcp-80", Port: number} }
+	ports := map[string]any{"spec": map[string]any{"ports": []any{
+		map[string]any{"name": "tcp-80", "port": int64(80), "protocol": "TCP", "targetPort": int64(80)},
+	}}}
+	service, live := find(t, lab(), "Service", "api"), typed(t, find(t, lab(), "Service", "api")).(*corev1.Service)
+	assert.Nil(t, desired.Lists(service, live, false))
+	assert.Nil(t, desired.Lists(service, live, true))
+	live.Spec.Ports[0] = port(81)
+	assert.Nil(t, desired.Lists(service, live, false), "an apply has been taken: it is a webhook's")
+	assert.Equal(t, ports, desired.Lists(service, live, true))
+	live.Spec.Ports = append(live.Spec.Ports, port(82))
+	assert.Equal(t, ports, desired.Lists(service, live, false))
+	live.Spec.Selector["a"] = "b"
+	assert.Equal(t, ports, desired.Lists(service, live, true), "a selector is no list")
+
+	w := lab()
+	w.Spec.Containers[0].Env = []v1alpha1.WorkspaceEnvVar{{Name: "A", Value: "1"}}
+	deployment := find(t, w, "Deployment", "api")
+	pods := typed(t, deployment).(*appsv1.Deployment)
+	container := &pods.Spec.Template.Spec.Containers[0]
+	container.Env = append(container.Env, corev1.EnvVar{Name: "B"})
+	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	replaced, _, _ := unstructured.NestedSlice(desired.Lists(deployment, pods, false), "spec", "template", "spec", "containers")
+	assert.Equal(t, containers, replaced, "the outermost list")
+	container.Env, container.Image = container.Env[:1], "mirror/api:1"
+	assert.Nil(t, desired.Lists(deployment, pods, false))
+}
+
 func TestWhatCannotBeChanged(t *testing.T) {
 	is := func(change func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
 		w := lab()
