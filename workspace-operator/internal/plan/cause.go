@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,7 +19,15 @@ type cause struct {
 	weight     Weight
 	reason     v1alpha1.WorkspaceReason
 	head, tail string
+	// until is when it is over if nothing happens; zero when that is not known.
+	until time.Time
 }
+
+func because(weight Weight, reason v1alpha1.WorkspaceReason, head, tail string) *cause {
+	return &cause{weight: weight, reason: reason, head: head, tail: tail}
+}
+
+const endsAgain = "It ends again and again"
 
 // verdict keeps the tail that was told already: each change of it would be a write of status.
 func (c *cause) verdict(s Snapshot, entry string) Verdict {
@@ -47,22 +56,22 @@ func toldOf(ws *v1alpha1.Workspace, entry string) string {
 
 // causeOf looks for the cause from the outside in: the pods that cannot be made, then those that there are, the newest
 // ReplicaSet's first. nil when nothing is wrong so far.
-func causeOf(s Snapshot, deployment *appsv1.Deployment) *cause {
-	sets := newestFirst(s.ReplicaSets[deployment.Name])
+func causeOf(v view, deployment *appsv1.Deployment) *cause {
+	sets := newestFirst(v.ReplicaSets[deployment.Name])
 	if c := podsRefused(deployment, sets); c != nil {
 		return c
 	}
-	pods := podsOf(s.Pods[deployment.Name], sets)
+	pods := podsOf(v.Pods[deployment.Name], sets)
 	for _, look := range podCauses {
 		for _, pod := range pods {
-			if c := look(pod); c != nil {
+			if c := look(v, pod); c != nil {
 				return c
 			}
 		}
 	}
 	for _, c := range deployment.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded" {
-			return &cause{Troubled, v1alpha1.WorkspaceUnknown, "Its pods do not get ready, for a reason that they do not tell", ""}
+			return because(Troubled, v1alpha1.WorkspaceUnknown, "Its pods do not get ready, for a reason that they do not tell", "")
 		}
 	}
 	return nil
@@ -103,9 +112,9 @@ func podsRefused(deployment *appsv1.Deployment, sets []*appsv1.ReplicaSet) *caus
 func refusedPods(message string) *cause {
 	message = Steady(message)
 	if strings.Contains(message, "exceeded quota") {
-		return &cause{Troubled, v1alpha1.WorkspaceQuotaExceeded, "A quota admits no more pods", message}
+		return because(Troubled, v1alpha1.WorkspaceQuotaExceeded, "A quota admits no more pods", message)
 	}
-	return &cause{Troubled, v1alpha1.WorkspacePodsRefused, "Its pods are refused", message}
+	return because(Troubled, v1alpha1.WorkspacePodsRefused, "Its pods are refused", message)
 }
 
 // changing are the parts of texts that change with each try: the random name of a pod, and what of a quota is in use.
@@ -139,52 +148,62 @@ func podsOf(pods []*corev1.Pod, sets []*appsv1.ReplicaSet) []*corev1.Pod {
 }
 
 // podCauses in the order in which they count: the first that one of the pods has is told.
-var podCauses = []func(*corev1.Pod) *cause{imagePull, configMissing, crashLooping, unschedulable, otherTrouble}
+var podCauses = []func(view, *corev1.Pod) *cause{imagePull, configMissing, crashLooping, unschedulable, otherTrouble}
 
 var pullReasons = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}
 
 var pullPrefix = regexp.MustCompile(`^Back-off pulling image "[^"]*"(: ErrImagePull: )?`)
 
 // imagePull: the kubelet tries, and backs off, in turns; what both say of the cause is the same.
-func imagePull(pod *corev1.Pod) *cause {
+func imagePull(_ view, pod *corev1.Pod) *cause {
 	for _, c := range containersOf(pod) {
 		if w := c.State.Waiting; w != nil && slices.Contains(pullReasons, w.Reason) {
-			return &cause{Troubled, v1alpha1.WorkspaceImagePullFailed, fmt.Sprintf("Its image %s cannot be pulled", c.Image), pullPrefix.ReplaceAllString(w.Message, "")}
+			return because(Troubled, v1alpha1.WorkspaceImagePullFailed, fmt.Sprintf("Its image %s cannot be pulled", c.Image), pullPrefix.ReplaceAllString(w.Message, ""))
 		}
 	}
 	return nil
 }
 
 // configMissing: what is missing may come with the next file that is applied.
-func configMissing(pod *corev1.Pod) *cause {
+func configMissing(_ view, pod *corev1.Pod) *cause {
 	for _, c := range containersOf(pod) {
 		if w := c.State.Waiting; w != nil && w.Reason == "CreateContainerConfigError" {
 			if strings.Contains(w.Message, "not found") || strings.Contains(w.Message, "couldn't find key") {
-				return &cause{Waits, v1alpha1.WorkspaceConfigMissing, "A Secret or ConfigMap of its env is missing", w.Message}
+				return because(Waits, v1alpha1.WorkspaceConfigMissing, "A Secret or ConfigMap of its env is missing", w.Message)
 			}
-			return &cause{Troubled, v1alpha1.WorkspaceUnknown, "It cannot be started as it is configured", w.Message}
+			return because(Troubled, v1alpha1.WorkspaceUnknown, "It cannot be started as it is configured", w.Message)
 		}
 	}
 	return nil
 }
 
-// crashLooping: also between two crashes, when the container is just being started again.
-func crashLooping(pod *corev1.Pod) *cause {
+// crashLooping: also between two crashes, when the container is started again, or runs for a moment and is ready.
+func crashLooping(v view, pod *corev1.Pod) *cause {
 	for _, c := range containersOf(pod) {
 		ended := c.LastTerminationState.Terminated
 		if c.State.Terminated != nil {
 			ended = c.State.Terminated
 		}
+		until := v.proven(c)
 		backsOff := c.State.Waiting != nil && c.State.Waiting.Reason == "CrashLoopBackOff"
 		switch {
-		case !backsOff && (c.Ready || c.RestartCount == 0 || ended == nil):
+		case !backsOff && (c.RestartCount == 0 || ended == nil || c.Ready && !v.now.Before(until)):
 		case ended == nil:
-			return &cause{Troubled, v1alpha1.WorkspaceCrashLooping, "It ends again and again", ""}
+			return because(Troubled, v1alpha1.WorkspaceCrashLooping, endsAgain, "")
 		default:
-			return &cause{Troubled, v1alpha1.WorkspaceCrashLooping, "It ends again and again", exitOf(ended)}
+			return &cause{Troubled, v1alpha1.WorkspaceCrashLooping, endsAgain, exitOf(ended), until}
 		}
 	}
 	return nil
+}
+
+// proven is when a container that runs again has done so for long enough to be believed. That is sooner than a trouble becomes a
+// failure, so that one that ended once never is.
+func (v view) proven(c corev1.ContainerStatus) time.Time {
+	if c.State.Running == nil {
+		return time.Time{}
+	}
+	return c.State.Running.StartedAt.Add(v.set.TroubleDebounce / 2)
 }
 
 func exitOf(ended *corev1.ContainerStateTerminated) string {
@@ -194,10 +213,10 @@ func exitOf(ended *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("%s, exit code %d", ended.Reason, ended.ExitCode)
 }
 
-func unschedulable(pod *corev1.Pod) *cause {
+func unschedulable(_ view, pod *corev1.Pod) *cause {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &cause{Troubled, v1alpha1.WorkspaceUnschedulable, "No node takes its pod", c.Message}
+			return because(Troubled, v1alpha1.WorkspaceUnschedulable, "No node takes its pod", c.Message)
 		}
 	}
 	return nil
@@ -206,14 +225,14 @@ func unschedulable(pod *corev1.Pod) *cause {
 var startReasons = []string{"ContainerCreating", "PodInitializing", "CrashLoopBackOff"}
 
 // otherTrouble is whatever else the kubelet says against a container: its own words.
-func otherTrouble(pod *corev1.Pod) *cause {
+func otherTrouble(_ view, pod *corev1.Pod) *cause {
 	for _, c := range containersOf(pod) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && !slices.Contains(startReasons, w.Reason) {
-			return &cause{Troubled, v1alpha1.WorkspaceUnknown, "The kubelet says " + w.Reason, w.Message}
+			return because(Troubled, v1alpha1.WorkspaceUnknown, "The kubelet says "+w.Reason, w.Message)
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed {
-		return &cause{Troubled, v1alpha1.WorkspaceUnknown, "A pod has failed" + in(pod.Status.Reason), pod.Status.Message}
+		return because(Troubled, v1alpha1.WorkspaceUnknown, "A pod has failed"+in(pod.Status.Reason), pod.Status.Message)
 	}
 	return nil
 }

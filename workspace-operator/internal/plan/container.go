@@ -1,6 +1,10 @@
 package plan
 
 import (
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
@@ -14,9 +18,12 @@ func containersStep(v view, before, machines step) step {
 	for i := range v.Workspace.Spec.Containers {
 		name := v.Workspace.Spec.Containers[i].Name
 		child := v.child(Deployment, name)
-		one := v.named(before, name, v.keep(child, func() Verdict {
-			return deploymentVerdict(v.Snapshot, name, v.Deployments[child.Name])
+		var until time.Time
+		one := v.named(before, name, v.keep(child, func() (verdict Verdict) {
+			verdict, until = deploymentVerdict(v, name, v.Deployments[child.Name])
+			return verdict
 		}), child)
+		all.wakeAt = earliest(all.wakeAt, after(v.now, until))
 		all.actions = append(all.actions, one.actions...)
 		all.members = append(all.members, Member{Name: name, Verdict: indulged(one.Verdict, machines)})
 	}
@@ -53,26 +60,26 @@ func indulged(verdict Verdict, machines step) Verdict {
 	return verdict
 }
 
-// deploymentVerdict believes the Deployment of its newest generation only, and asks its pods for the cause when it is not done.
-func deploymentVerdict(s Snapshot, entry string, deployment *appsv1.Deployment) Verdict {
+// deploymentVerdict believes the Deployment of its newest generation only, and asks its pods for the cause when it is not done, or
+// is for a moment. It says when that is over if nothing happens.
+func deploymentVerdict(v view, entry string, deployment *appsv1.Deployment) (verdict Verdict, until time.Time) {
 	want, st := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
+	cause := causeOf(v, deployment)
 	switch {
-	case done(deployment) && want == 0:
-		return good(v1alpha1.WorkspaceMembersReady, "It is to have no pods")
-	case done(deployment):
-		return good(v1alpha1.WorkspaceMembersReady, "All %d pods are ready", want)
 	case st.ObservedGeneration == 0:
-		return bad(Waits, v1alpha1.WorkspaceContainerStarting, beingMade, "It")
+		return bad(Waits, v1alpha1.WorkspaceContainerStarting, beingMade, "It"), until
 	case st.ObservedGeneration != deployment.Generation:
-		return bad(Waits, v1alpha1.WorkspaceContainerStarting, beingChanged, "It")
+		return bad(Waits, v1alpha1.WorkspaceContainerStarting, beingChanged, "It"), until
+	case cause != nil && (!done(deployment) || cause.reason == v1alpha1.WorkspaceCrashLooping):
+		return cause.verdict(v.Snapshot, entry), cause.until
+	case done(deployment) && want == 0:
+		return good(v1alpha1.WorkspaceMembersReady, "It is to have no pods"), until
+	case done(deployment):
+		return good(v1alpha1.WorkspaceMembersReady, "All %d pods are ready", want), until
+	case st.UpdatedReplicas >= want && st.AvailableReplicas >= want:
+		return bad(Waits, v1alpha1.WorkspaceContainerStarting, "Pods of before are being stopped"), until
 	}
-	if c := causeOf(s, deployment); c != nil {
-		return c.verdict(s, entry)
-	}
-	if st.UpdatedReplicas >= want && st.AvailableReplicas >= want {
-		return bad(Waits, v1alpha1.WorkspaceContainerStarting, "Pods of before are being stopped")
-	}
-	return bad(Waits, v1alpha1.WorkspaceContainerStarting, "%d of %d pods are ready", min(st.UpdatedReplicas, st.AvailableReplicas), want)
+	return bad(Waits, v1alpha1.WorkspaceContainerStarting, "%d of %d pods are ready", min(st.UpdatedReplicas, st.AvailableReplicas), want), until
 }
 
 // done says that the Deployment has all that its newest generation wants, and nothing else.
@@ -81,7 +88,18 @@ func done(d *appsv1.Deployment) bool {
 	return st.ObservedGeneration == d.Generation && st.Replicas == want && st.UpdatedReplicas == want && st.AvailableReplicas == want
 }
 
-// NeedsPods says that the ReplicaSets and Pods of the Deployment are to be read: it is ours, and not done.
+// NeedsPods says that the ReplicaSets and Pods of the Deployment are to be read: it is ours, and not done, or its pods ended again
+// and again when they were looked at last.
 func NeedsPods(s Snapshot, deployment *appsv1.Deployment) bool {
-	return s.Workspace.DeletionTimestamp == nil && owned(s, deployment) && deployment.Status.ObservedGeneration > 0 && !done(deployment)
+	return s.Workspace.DeletionTimestamp == nil && owned(s, deployment) && deployment.Status.ObservedGeneration > 0 &&
+		(!done(deployment) || toldCrashing(s.Workspace, deployment.Name))
+}
+
+func toldCrashing(ws *v1alpha1.Workspace, name string) bool {
+	if ws.Status.ResourceStatus == nil {
+		return false
+	}
+	return slices.ContainsFunc(ws.Status.ResourceStatus.Containers, func(c v1alpha1.WorkspaceContainerStatus) bool {
+		return v1alpha1.WorkspaceChild(ws, c.Name) == name && strings.HasPrefix(c.Message, endsAgain)
+	})
 }

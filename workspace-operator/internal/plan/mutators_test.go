@@ -161,6 +161,19 @@ func crashes(entry string) step {
 	})
 }
 
+// runsAgain is a container that was started again, and is ready: for a moment, or for good.
+func runsAgain(entry string) step {
+	return func(w *world) {
+		pod(entry, "runs again", func(_ *corev1.Pod, c *corev1.ContainerStatus) {
+			c.RestartCount, c.Ready, c.State.Running = 4, true, &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}
+			c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+		})(w)
+		if d := w.deployments[child(w, entry)]; d != nil {
+			d.Status.AvailableReplicas = d.Status.Replicas
+		}
+	}
+}
+
 func noNode(entry, message string) step {
 	return pod(entry, "Unschedulable", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message}}

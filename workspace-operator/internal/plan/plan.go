@@ -228,6 +228,7 @@ const settleTime = time.Second
 // stay so.
 func provisioning(s Snapshot, set Settings, now time.Time) Decision {
 	v := viewOf(s, set)
+	v.now = now
 	namespace := namespaceStep(v)
 	isolation := isolationStep(v, namespace)
 	machines := machinesStep(v, isolation)
@@ -250,7 +251,7 @@ func provisioning(s Snapshot, set Settings, now time.Time) Decision {
 	judge(s, set, &d, now)
 	var late time.Time
 	d.Report.Blocked, late = blocked(v, now)
-	d.WakeAt = earliest(d.WakeAt, late)
+	d.WakeAt = earliest(d.WakeAt, late, containers.wakeAt)
 	return d
 }
 
@@ -261,6 +262,8 @@ type step struct {
 	// usable says that what comes next may be made, once the actions are done.
 	usable  bool
 	members []Member
+	// wakeAt is when a verdict changes without an event.
+	wakeAt time.Time
 }
 
 // protect sets the finalizer where it is not: nothing is made before.

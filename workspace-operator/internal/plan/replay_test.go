@@ -165,6 +165,12 @@ var stories = map[string]story{
 		steps: steps(admitted, []step{runs("tools"), imageQueued("db"), crashes("api"), func(w *world) { w.passes(2 * time.Hour) }, runs("db"), (*world).sleeps, serves("api")}),
 		phase: v1alpha1.WorkspaceReady, ready: allReady,
 	},
+	"a-crash-loop-is-ready-for-moments": {
+		steps: steps(up, []step{crashes("api"), runsAgain("api"), crashes("api"), runsAgain("api"), func(w *world) { w.passes(20 * time.Second) }, crashes("api"), func(w *world) { w.passes(time.Minute) },
+			runsAgain("api"), crashes("api"), runsAgain("api"), (*world).sleeps}),
+		phase: v1alpha1.WorkspaceReady, ready: allReady,
+	},
+	"a-container-ends-once": {steps: steps(up, []step{runsAgain("api"), crashes("api"), runsAgain("api"), (*world).sleeps}), phase: v1alpha1.WorkspaceReady, ready: allReady},
 	"secret-missing": {
 		steps: steps(admitted, []step{runs("db"), runs("tools"), waits("api", "CreateContainerConfigError", `secret "password" not found`), (*world).sleeps, serves("api")}),
 		phase: v1alpha1.WorkspaceReady, ready: allReady,
@@ -335,7 +341,7 @@ func (w *world) leaves() {
 var happenings = map[string]step{
 	"granted": (*world).granted, "granted again": (*world).granted, "place 1": place(1), "place 7": place(7), "slot lost": func(w *world) { w.slot.Held = false },
 	"db queued": imageQueued("db"), "db runs": runs("db"), "db fails": fails("db"), "tools runs": runs("tools"), "tools cloning": cloning("tools"),
-	"api serves": serves("api"), "api pending": pending("api"), "api crashes": crashes("api"), "api pulls": pullFails("api"), "api quota": quota("api"), "api no node": noNode("api", "0/3"),
+	"api serves": serves("api"), "api pending": pending("api"), "api crashes": crashes("api"), "api runs again": runsAgain("api"), "api pulls": pullFails("api"), "api quota": quota("api"), "api no node": noNode("api", "0/3"),
 	"all run": func(w *world) { runs("db")(w); runs("tools")(w); serves("api")(w) },
 	"isolate": isolate(true), "open": isolate(false), "image": image(0, "another"), "image back": image(0, "db-image"), "container image": apiImage("other:2"), "scale": scalesDown,
 	"rename": renamed("web"), "rename back": renamed("api"), "drop": dropsTools,

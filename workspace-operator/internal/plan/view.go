@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/workspace-operator/internal/desired"
@@ -15,6 +16,7 @@ import (
 type view struct {
 	Snapshot
 	set   Settings
+	now   time.Time
 	want  map[Child]*unstructured.Unstructured
 	order []Child // of want: that in which they are made
 }
