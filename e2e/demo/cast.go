@@ -98,6 +98,8 @@ func files() map[string]diskimage.Image {
 		"ubuntu-next.qcow2": diskimage.QCOW2(gibi, 5*mebi, 11),
 		"desktop.qcow2":     diskimage.QCOW2(gibi, 5*mebi, 12),
 		"alpine.qcow2":      diskimage.QCOW2(gibi, 5*mebi, 13),
+		"postgres.qcow2":    diskimage.QCOW2(gibi, 5*mebi, 14),
+		"notebook.qcow2":    diskimage.QCOW2(gibi, 5*mebi, 15),
 	}
 }
 

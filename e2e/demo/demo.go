@@ -1,6 +1,6 @@
 // Package demo shows the operators at work and checks what it shows: a dozen images of two namespaces go through one queue
-// while people watch, virtual machines wait for theirs and start, some of all this is changed or lost afterwards, and every
-// claim about it is checked in the end, on the recorded history.
+// while people watch, virtual machines wait for theirs and start, some of all this is changed or lost afterwards, a workspace of
+// virtual machines and a container comes and goes, and every claim about it is checked in the end, on the recorded history.
 package demo
 
 import (
@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) (verdicts []claims.Verdict, err error) 
 	if err != nil {
 		return nil, err
 	}
-	verdicts = claims.Whole(played.first, played.whole, played.life)
+	verdicts = append(claims.Whole(played.first, played.whole, played.life), claims.OfWorkspace(played.space, lesson)...)
 	summarize(o.Screen, played.first, verdicts)
 	if o.Keep {
 		keep(ctx, s, o.Screen)
@@ -60,13 +60,13 @@ func Run(ctx context.Context, o Options) (verdicts []claims.Verdict, err error) 
 	return verdicts, nil
 }
 
-// acts are what was played: up to the images' first ends, and as a whole.
+// acts are what was played: up to the images' first ends, with what became of them later, and with the workspace at the end.
 type acts struct {
-	first, whole claims.Run
-	life         claims.Life
+	first, whole, space claims.Run
+	life                claims.Life
 }
 
-// play lets the images come to their ends, and then changes some of them.
+// play lets the images come to their ends, changes some of them, and has a workspace come and go.
 func play(ctx context.Context, s *stage.Stage, out *screen.Screen) (played acts, err error) {
 	folder, err := prepare(s)
 	if err != nil {
@@ -81,7 +81,10 @@ func play(ctx context.Context, s *stage.Stage, out *screen.Screen) (played acts,
 	if played.life, err = later(ctx, s, out, w, filepath.Join(folder, "later")); err != nil {
 		return played, err
 	}
-	played.whole, err = taken(ctx, s, out)
+	if played.whole, err = taken(ctx, s, out); err != nil {
+		return played, err
+	}
+	played.space, err = workspace(ctx, s, out, w, folder)
 	return played, err
 }
 

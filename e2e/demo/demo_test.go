@@ -30,11 +30,11 @@ func TestDemo(t *testing.T) {
 	verdicts, err := Run(ctx, Options{Screen: screen.New(&out, os.Getenv), Dir: dir})
 	t.Log("\n" + out.String())
 	require.NoError(t, err)
-	require.Len(t, verdicts, 16)
+	require.Len(t, verdicts, 19)
 	for _, v := range verdicts {
 		assert.Empty(t, v.Faults, v.Claim)
 	}
-	for _, promised := range []string{"$ kubectl apply -f", `'{"data":{"concurrency":"4"}}'`, "lab-a/windows", "How they ended", "ChecksumMismatch", "pelotech.ot/in-use: 1 virtual machine uses this image (lab-b/student-vm)", "lab-a/web          Provisioning", "lab-b/student-vm   Ready"} {
+	for _, promised := range []string{"$ kubectl apply -f", `'{"data":{"concurrency":"4"}}'`, "lab-a/windows", "How they ended", "ChecksumMismatch", "pelotech.ot/in-use: 1 virtual machine uses this image (lab-b/student-vm)", "lab-a/web          Provisioning", "lab-b/student-vm   Ready", "lesson-1           Ready", `workspace.pelotech.ot "lesson-1" deleted`} {
 		assert.Contains(t, out.String(), promised)
 	}
 	assert.NotContains(t, out.String(), "\x1b", "no control codes where there is no terminal")
@@ -90,11 +90,16 @@ func filled(t *testing.T, name string) []*unstructured.Unstructured {
 }
 
 func TestLaterChecksumsAreRight(t *testing.T) {
-	manifest, err := manifests.ReadFile("manifests/later/3-changes.yaml")
-	require.NoError(t, err)
-	for _, name := range []string{"ubuntu-next.qcow2", "desktop.qcow2"} {
-		assert.Contains(t, string(manifest), name+"\n")
-		assert.Contains(t, string(manifest), "sha256:"+files()[name].SHA256(), name)
+	for path, names := range map[string][]string{
+		"manifests/later/3-changes.yaml":       {"ubuntu-next.qcow2", "desktop.qcow2"},
+		"manifests/workspace/4-workspace.yaml": {"postgres.qcow2", "notebook.qcow2"},
+	} {
+		manifest, err := manifests.ReadFile(path)
+		require.NoError(t, err)
+		for _, name := range names {
+			assert.Contains(t, string(manifest), name+"\n")
+			assert.Contains(t, string(manifest), "sha256:"+files()[name].SHA256(), name)
+		}
 	}
 }
 

@@ -34,6 +34,13 @@ func newWatcher(recorder *history.Recorder, out *screen.Screen) *watcher {
 	return &watcher{history: recorder, out: out, ledger: ledger.New(), began: time.Now(), told: map[types.UID]screen.Row{}}
 }
 
+// anew watches what comes from now on, beside the one that watches all: the table has room for so much.
+func (w *watcher) anew() *watcher {
+	next := newWatcher(w.history, w.out)
+	next.began, next.taken = w.began, w.taken
+	return next
+}
+
 // until shows what happens until a condition holds.
 func (w *watcher) until(ctx context.Context, holds func() bool) error {
 	for {
@@ -92,6 +99,9 @@ func (w *watcher) tell() {
 	}
 	for _, machine := range w.ledger.Machines() {
 		w.tellRow(machine.UID, screen.MachineRowOf(w.ledger, machine))
+	}
+	for _, space := range w.ledger.Spaces() {
+		w.tellRow(space.UID, screen.SpaceRowOf(space))
 	}
 }
 

@@ -69,6 +69,8 @@ type Ledger struct {
 	machines map[types.UID]*Machine
 	disks    map[types.NamespacedName]*cdiv1.DataVolume      // all that exist and are a virtual machine's
 	guests   map[types.NamespacedName]*virtv1.VirtualMachine // KubeVirt's, all that exist
+
+	spaces map[types.UID]*Space
 }
 
 // New is a ledger before the first event.
@@ -78,7 +80,7 @@ func New() *Ledger {
 		volumes: map[types.NamespacedName]*cdiv1.DataVolume{}, snapshots: map[types.NamespacedName]*snapshotv1.VolumeSnapshot{},
 		syncs: map[types.NamespacedName]*otv1alpha1.DataSync{}, importers: map[types.NamespacedName]*corev1.Pod{},
 		machines: map[types.UID]*Machine{}, disks: map[types.NamespacedName]*cdiv1.DataVolume{},
-		guests: map[types.NamespacedName]*virtv1.VirtualMachine{},
+		guests: map[types.NamespacedName]*virtv1.VirtualMachine{}, spaces: map[types.UID]*Space{},
 	}
 }
 

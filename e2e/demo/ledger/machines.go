@@ -35,6 +35,8 @@ func (l *Ledger) takeMachine(e history.Event, object client.Object) {
 		l.machine(e, o)
 	case *virtv1.VirtualMachine:
 		l.guest(e, o)
+	case *otv1alpha1.Workspace:
+		l.space(e, o)
 	}
 }
 

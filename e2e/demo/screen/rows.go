@@ -26,13 +26,14 @@ const (
 // Row is what is shown of an image or a virtual machine.
 type Row struct {
 	Name, Phase, Position, Progress, Attempts, Slot, Message string
-	// Disk is a virtual machine's, and stands where an image has its progress.
-	Disk string
+	// Disk is a virtual machine's, and Members how many of a workspace are ready: they stand where an image has its progress.
+	Disk, Members string
 }
 
 var (
-	header  = Row{"IMAGE", "PHASE", "QUEUE", "PROGRESS", "TRY", "SLOT", "MESSAGE", ""}
-	machine = Row{"VIRTUAL MACHINE", "PHASE", "QUEUE", "", "", "", "MESSAGE", "DISK"}
+	header  = Row{"IMAGE", "PHASE", "QUEUE", "PROGRESS", "TRY", "SLOT", "MESSAGE", "", ""}
+	machine = Row{"VIRTUAL MACHINE", "PHASE", "QUEUE", "", "", "", "MESSAGE", "DISK", ""}
+	space   = Row{"WORKSPACE", "PHASE", "QUEUE", "", "", "", "MESSAGE", "", "MEMBERS"}
 )
 
 // RowOf puts an image into words, as it stands at a time.
@@ -77,7 +78,23 @@ func MachineRowOf(l *ledger.Ledger, machine *ledger.Machine) Row {
 	return row
 }
 
-// Table is the state of all images and virtual machines, in the order of their creation. It has few empty lines: with all of
+// SpaceRowOf puts a workspace into words.
+func SpaceRowOf(space *ledger.Space) Row {
+	st := space.Status
+	row := Row{Name: space.Name, Phase: string(st.Phase), Message: st.Message}
+	if row.Phase == "" {
+		row.Phase = "new"
+	}
+	if st.Queue != nil {
+		row.Position = "#" + strconv.Itoa(int(st.Queue.Position))
+	}
+	if st.VirtualMachines != "" {
+		row.Members = "VMs " + st.VirtualMachines + " containers " + st.Containers
+	}
+	return row
+}
+
+// Table is the state of all images, virtual machines and workspaces, in the order of their creation. It has few empty lines: with all of
 // the demo it must fit into a terminal of 24.
 func (s *Screen) Table(l *ledger.Ledger, now time.Time) []string {
 	rows, heads := []Row{header}, map[int]bool{0: true}
@@ -91,6 +108,13 @@ func (s *Screen) Table(l *ledger.Ledger, now time.Time) []string {
 		rows = append(rows, machine)
 		for _, machine := range machines {
 			rows = append(rows, MachineRowOf(l, machine))
+		}
+	}
+	if spaces := l.Spaces(); len(spaces) > 0 {
+		heads[len(rows)] = true
+		rows = append(rows, space)
+		for _, space := range spaces {
+			rows = append(rows, SpaceRowOf(space))
 		}
 	}
 	widths := [6]int{}
@@ -123,13 +147,13 @@ func (s *Screen) line(row Row, widths [6]int, isHeader bool) string {
 }
 
 func (r Row) cells() []string {
-	return []string{r.Name, r.Phase, r.Position, r.Progress + r.Disk, r.Attempts, r.Slot}
+	return []string{r.Name, r.Phase, r.Position, r.Progress + r.Disk + r.Members, r.Attempts, r.Slot}
 }
 
 // Line is a row as one line of a log; empty cells are left out.
 func (r Row) Line() string {
 	var parts strings.Builder
-	for _, part := range [][2]string{{"queue", r.Position}, {"try", r.Attempts}, {"slot", r.Slot}, {"progress", r.Progress}, {"disk", r.Disk}} {
+	for _, part := range [][2]string{{"queue", r.Position}, {"try", r.Attempts}, {"slot", r.Slot}, {"progress", r.Progress}, {"disk", r.Disk}, {"ready", r.Members}} {
 		if part[1] != "" {
 			parts.WriteString(" " + part[0] + " " + part[1] + ",")
 		}

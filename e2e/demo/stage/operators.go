@@ -22,7 +22,11 @@ func (s *Stage) startOperators(ctx context.Context, o Options) error {
 	if _, err := s.startOperator(ctx, chart.DiskSync, "--progress-interval=1s"); err != nil {
 		return err
 	}
-	return s.startVMOperator(ctx)
+	if err := s.startVMOperator(ctx); err != nil {
+		return err
+	}
+	_, err := s.startOperator(ctx, chart.Workspace)
+	return err
 }
 
 func (s *Stage) startVMOperator(ctx context.Context) (err error) {

@@ -1,4 +1,4 @@
-// Package stage brings up what a demonstration needs, on this machine alone: a control plane, the operators' charts,
+// Package stage brings up what a demonstration needs, on this machine alone: a control plane with a node of KWOK's, the operators' charts,
 // simulators of CDI, of the snapshot controller and of KubeVirt, servers with images, the built operators, and a recorder of
 // all that happens. Stop ends every process and removes every file again.
 package stage
@@ -86,15 +86,15 @@ func (s *Stage) startCluster(ctx context.Context, o Options) error {
 		return err
 	}
 	s.Kubectl = filepath.Join(assets, "kubectl")
-	o.Say("Starting etcd, kube-apiserver and kube-controller-manager ...")
-	if s.Cluster, err = harness.Start(ctx, harness.Options{Dir: o.Dir, KubeVirt: true}); err != nil {
+	o.Say("Starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and KWOK as the kubelet of a node ...")
+	if s.Cluster, err = harness.Start(ctx, harness.Options{Dir: o.Dir, KubeVirt: true, Nodes: 1}); err != nil {
 		return err
 	}
 	s.later(s.Cluster.Stop)
 	if err := s.logToFile(); err != nil {
 		return err
 	}
-	o.Say("Installing both charts: CRDs, rights, policies, one download per attempt (the first time, Helm is built) ...")
+	o.Say("Installing the charts: CRDs, rights, policies, one download per attempt (the first time, Helm is built) ...")
 	c, err := s.Cluster.Client("demo")
 	if err != nil {
 		return err
@@ -106,8 +106,10 @@ func (s *Stage) startCluster(ctx context.Context, o Options) error {
 	if err := chart.Install(ctx, c, chart.WithoutOperator, chart.WithImportOnce, o.Policy, sources); err != nil {
 		return err
 	}
-	if err := chart.VM.Install(ctx, c, chart.WithoutOperator); err != nil {
-		return err
+	for _, ch := range []chart.Chart{chart.VM, chart.Workspace} {
+		if err := ch.Install(ctx, c, chart.WithoutOperator); err != nil {
+			return err
+		}
 	}
 	// From the first revision on, so that the policy is in it.
 	s.History, err = history.Start(ctx, history.Options{
@@ -168,7 +170,7 @@ func (s *Stage) startSimulators(ctx context.Context, o Options) error {
 			return snapshotter.Start(ctx, s.Cluster.Config, snapshotter.Options{ReadyAfter: time.Second})
 		},
 		func(ctx context.Context) (interface{ Wait() }, error) {
-			return kubevirt.Start(ctx, s.Cluster.Config, kubevirt.Options{Step: step, Termination: time.Second, Admission: true})
+			return kubevirt.Start(ctx, s.Cluster.Config, kubevirt.Options{Step: step, Termination: time.Second, Admission: true, Node: true})
 		},
 	} {
 		simulator, err := start(ctx)
