@@ -48,32 +48,8 @@ func Fixed(want *unstructured.Unstructured, live runtime.Object) []string {
 		if headless(wanted) != headless(there) {
 			paths = []string{"spec.clusterIP"}
 		}
-		if portsClash(portsOf(wanted), portsOf(there)) {
-			paths = append(paths, "spec.ports")
-		}
 	}
 	return paths
-}
-
-// portsClash says that a port of somebody else has the name of one of ours: an apply adds ours beside it, and is refused.
-func portsClash(wanted, there []corev1.ServicePort) bool {
-	for _, port := range wanted {
-		for _, other := range there {
-			if port.Name == other.Name && (port.Port != other.Port || port.Protocol != other.Protocol) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// portsOf a Service; it need not be one that the API server would take.
-func portsOf(service map[string]any) []corev1.ServicePort {
-	var spec corev1.ServiceSpec
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(under(service, "spec"), &spec); err != nil {
-		return nil
-	}
-	return spec.Ports
 }
 
 // both are the paths below one that differ, whichever of the two has more.
