@@ -35,9 +35,12 @@ func figures(r *Result, rows []Row) []Figure {
 	var all []Figure
 	for _, row := range rows {
 		c := comparison{row, r.of(row.Load.Operator(), row.Load), r.of(arm.Floor, row.Load)}
-		if row.Load.VMs > 0 {
+		switch {
+		case row.Load.Workspaces > 0:
+			all = append(all, c.workspaces(r.of(arm.Kubectl, row.Load), r.of(arm.Helm, row.Load))...)
+		case row.Load.VMs > 0:
 			all = append(all, c.machines()...)
-		} else {
+		default:
 			all = append(all, c.images()...)
 		}
 	}

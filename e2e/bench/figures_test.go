@@ -88,9 +88,9 @@ func TestChoose(t *testing.T) {
 		}
 		return all
 	}
-	assert.Equal(t, []string{"short", "long", "thousand", "many", "vm", "claims"}, names(choose(Rows(10, 10), nil, false)))
-	assert.Equal(t, []string{"short", "long"}, names(choose(Rows(10, 10), nil, true)))
-	assert.Equal(t, []string{"many"}, names(choose(Rows(10, 10), []string{"many"}, false)))
+	assert.Equal(t, []string{"short", "long", "thousand", "many", "vm", "claims", "workspace"}, names(choose(Rows(10, 10, 10), nil, false)))
+	assert.Equal(t, []string{"short", "long"}, names(choose(Rows(10, 10, 10), nil, true)))
+	assert.Equal(t, []string{"many"}, names(choose(Rows(10, 10, 10), []string{"many"}, false)))
 }
 
 func TestMedian(t *testing.T) {
@@ -101,7 +101,7 @@ func TestMedian(t *testing.T) {
 
 func TestLoadsOfMachines(t *testing.T) {
 	loads := func(vms int) (all []string) {
-		for _, row := range choose(Rows(1, vms), []string{"vm", "claims"}, false) {
+		for _, row := range choose(Rows(1, vms, 1), []string{"vm", "claims"}, false) {
 			all = append(all, row.Load.String())
 		}
 		return all
@@ -113,7 +113,7 @@ func TestLoadsOfMachines(t *testing.T) {
 
 func TestSettledAfterTheLastRowOfEachOperator(t *testing.T) {
 	after := func(names ...string) (all []string) {
-		rows := choose(Rows(10, 10), names, false)
+		rows := choose(Rows(10, 10, 10), names, false)
 		for i, row := range rows {
 			if settles(rows, i) {
 				all = append(all, row.Name)
@@ -121,10 +121,41 @@ func TestSettledAfterTheLastRowOfEachOperator(t *testing.T) {
 		}
 		return all
 	}
-	assert.Equal(t, []string{"many", "vm"}, after())
+	assert.Equal(t, []string{"many", "vm", "workspace"}, after())
 	assert.Equal(t, []string{"vm"}, after("vm", "claims"))
 	assert.Equal(t, []string{"long"}, after("short", "long", "claims"))
 	assert.Empty(t, after("claims"))
+}
+
+func TestVerdictsOnWorkspaces(t *testing.T) {
+	row := Row{Name: "workspace", Ratio: 1.5, Load: arm.Load{Workspaces: 10}}
+	ran := func(name arm.Name, wall time.Duration, pace *trace.Pace) arm.Run {
+		return arm.Run{Arm: name, Load: row.Load, Wall: wall, Workspaces: &trace.Workspaces{Pace: pace}, Rise: &arm.Rise{News: 130}}
+	}
+	for name, c := range map[string]struct {
+		ours, floor, kubectl, helm time.Duration
+		pace                       trace.Pace
+		want                       []Verdict // time, kubectl, Helm, reads, pace
+	}{
+		"all is well":            {15 * time.Second, 10 * time.Second, 16 * time.Second, 17 * time.Second, trace.Pace{Between: 20}, []Verdict{Reached, Reached, Reached, Reached, Reached}},
+		"slower than the floor":  {16 * time.Second, 10 * time.Second, 17 * time.Second, 17 * time.Second, trace.Pace{}, []Verdict{Missed, Reached, Reached, Reached, Reached}},
+		"slower than kubectl":    {15 * time.Second, 10 * time.Second, 15 * time.Second, 17 * time.Second, trace.Pace{}, []Verdict{Reached, Missed, Reached, Reached, Reached}},
+		"slower than Helm":       {15 * time.Second, 10 * time.Second, 16 * time.Second, 14 * time.Second, trace.Pace{}, []Verdict{Reached, Reached, Missed, Reached, Reached}},
+		"it tells too much":      {15 * time.Second, 10 * time.Second, 16 * time.Second, 17 * time.Second, trace.Pace{Hasty: 1}, []Verdict{Reached, Reached, Reached, Reached, Missed}},
+		"its pace is not known ": {15 * time.Second, 10 * time.Second, 16 * time.Second, 17 * time.Second, trace.Pace{Unknown: 1}, []Verdict{Reached, Reached, Reached, Reached, Missed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := (comparison{row, []arm.Run{ran(arm.Workspace, c.ours, &c.pace)}, []arm.Run{ran(arm.Floor, c.floor, nil)}}).workspaces(
+				[]arm.Run{ran(arm.Kubectl, c.kubectl, nil)}, []arm.Run{ran(arm.Helm, c.helm, nil)})
+			var judged []Verdict
+			for _, f := range all {
+				if f.Verdict != Shown {
+					judged = append(judged, f.Verdict)
+				}
+			}
+			assert.Equal(t, c.want, judged)
+		})
+	}
 }
 
 func TestVerdictsOnMachines(t *testing.T) {

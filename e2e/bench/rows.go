@@ -36,11 +36,13 @@ const (
 	vmsPerWrite    = 20  // of an image that all of them use
 	manyClaims     = 500 // on one image; with few, the first and the last write of it are too many already
 	fewestOfImages = 2
+	// Of the workspace-operator.
+	workspacesBound = 1.5
 )
 
 // Rows are all rows. Images scales the largest one of images down, vms those of VirtualMachines (the second one has half as
-// many); the others stay as they are.
-func Rows(images, vms int) []Row {
+// many), workspaces that of Workspaces; the others stay as they are.
+func Rows(images, vms, workspaces int) []Row {
 	load := func(images, slots int, duration time.Duration) arm.Load {
 		return arm.Load{Images: images, Slots: slots, Writers: writers, Import: duration}
 	}
@@ -51,12 +53,21 @@ func Rows(images, vms int) []Row {
 		{Name: "many", Load: load(images, manySlots, 0), Ratio: serverBound},
 		{Name: "vm", Load: shared(vms, max(fewestOfImages, vms/vmsPerImage)), Ratio: machinesBound},
 		{Name: "claims", Load: arm.Load{VMs: max(1, vms/2), Images: 1, Writers: writers, Delete: true}},
+		{Name: "workspace", Load: arm.Load{Workspaces: min(max(1, workspaces), arm.MostWorkspaces), Writers: writers}, Ratio: workspacesBound},
 	}
 }
 
 // shared are so many VirtualMachines, as many on each image.
 func shared(vms, images int) arm.Load {
 	return arm.Load{VMs: max(1, vms/images) * images, Images: images, Writers: writers}
+}
+
+// arms are those of a row in its first round. What the workspace-operator makes is what the others are to make.
+func (r Row) arms() []arm.Name {
+	if r.Load.Workspaces > 0 {
+		return []arm.Name{arm.Workspace, arm.Floor, arm.Kubectl, arm.Helm}
+	}
+	return []arm.Name{arm.Floor, r.Load.Operator()}
 }
 
 // Growth is the row that the largest is compared with.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +25,13 @@ type Options struct {
 	Images int
 	// VMs of the row vm; the row claims has half as many.
 	VMs int
+	// Workspaces of the row workspace.
+	Workspaces int
 	// Settled is how long the settled operator is watched.
 	Settled time.Duration
-	// Operator and VMOperator are paths of the operators' executables; empty means that the one in the tree is built.
-	Operator, VMOperator string
+	// Operator, VMOperator and WorkspaceOperator are paths of the operators' executables; empty means that the one in the tree is
+	// built.
+	Operator, VMOperator, WorkspaceOperator string
 	// Profiles is a folder for CPU profiles, taken under the same load once more; empty means none.
 	Profiles string
 	// FloorArgs are further flags of the floor.
@@ -67,12 +71,12 @@ type session struct {
 }
 
 // Run measures.
-func Run(ctx context.Context, o Options) (*Result, error) {
+func Run(ctx context.Context, o Options) (result *Result, err error) {
 	root, err := harness.Root()
 	if err != nil {
 		return nil, err
 	}
-	rows := choose(Rows(o.Images, o.VMs), o.Rows, o.Quick)
+	rows := choose(Rows(o.Images, o.VMs, o.Workspaces), o.Rows, o.Quick)
 	growth := slices.Contains(o.Rows, Growth) || (len(o.Rows) == 0 && !o.Quick)
 	if len(rows) == 0 && !growth {
 		return nil, errors.New("there is no such row")
@@ -82,23 +86,32 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	s.tools.FloorArgs = o.FloorArgs
-	for i, row := range rows {
-		if err := s.row(ctx, row, settles(rows, i)); err != nil {
-			return s.result, err
-		}
+	if s.tools.Manifests, err = os.MkdirTemp("", "open-terrain-bench-"); err != nil {
+		return nil, err
 	}
-	if growth {
-		if err := s.growth(ctx); err != nil {
-			return s.result, err
-		}
+	defer func() { err = errors.Join(err, os.RemoveAll(s.tools.Manifests)) }()
+	if err := s.measure(ctx, rows, growth); err != nil {
+		return s.result, err
 	}
 	s.result.Figures = figures(s.result, rows)
 	return s.result, nil
 }
 
+func (s *session) measure(ctx context.Context, rows []Row, growth bool) error {
+	for i, row := range rows {
+		if err := s.row(ctx, row, settles(rows, i)); err != nil {
+			return err
+		}
+	}
+	if growth {
+		return s.growth(ctx)
+	}
+	return nil
+}
+
 // operators are those that the rows need, with the paths that were given.
 func (s *session) operators(rows []Row, growth bool) map[arm.Name]string {
-	given := map[arm.Name]string{arm.DiskSync: s.Operator, arm.VM: s.VMOperator}
+	given := map[arm.Name]string{arm.DiskSync: s.Operator, arm.VM: s.VMOperator, arm.Workspace: s.WorkspaceOperator}
 	needed := map[arm.Name]string{}
 	if growth {
 		needed[arm.DiskSync] = given[arm.DiskSync]
@@ -109,16 +122,16 @@ func (s *session) operators(rows []Row, growth bool) map[arm.Name]string {
 	return needed
 }
 
-// row runs both arms in each round, in turn first. After a row that settles, the settled operator is looked at.
+// row runs all arms in each round, in turn first. After a row that settles, the settled operator is looked at.
 func (s *session) row(ctx context.Context, row Row, settles bool) error {
 	for round := range s.Rounds {
-		arms := []arm.Name{arm.Floor, row.Load.Operator()}
+		arms := row.arms()
 		if round%2 == 1 {
 			slices.Reverse(arms)
 		}
 		for _, name := range arms {
 			after := s.nothing
-			if settles && round == s.Rounds-1 && name != arm.Floor {
+			if settles && round == s.Rounds-1 && name == row.Load.Operator() {
 				after = s.aftermath
 			}
 			if err := s.run(ctx, name, row.Load, after); err != nil {
@@ -143,6 +156,12 @@ func (s *session) run(ctx context.Context, name arm.Name, load arm.Load, after f
 		return err
 	}
 	s.add(run)
+	if name == arm.Workspace && s.tools.Digest == "" {
+		if err := errors.Join(lab.Keep(ctx, arm.Primer), lab.Keep(ctx, strings.ToLower(load.Unit()))); err != nil {
+			return err
+		}
+		s.tools.Digest = run.Workspaces.Digest
+	}
 	if s.Profiles != "" {
 		if err := lab.Profile(ctx, s.Profiles); err != nil {
 			return err
@@ -172,6 +191,13 @@ func (s *session) add(run arm.Run) {
 }
 
 func particulars(run arm.Run) string {
+	if w := run.Workspaces; w != nil {
+		text := fmt.Sprintf("%v", w.Created)
+		if run.Rise != nil {
+			text += fmt.Sprintf("; all Ready in %.2f s after %d pieces of news, %+v", run.Rise.Wall.Seconds(), run.Rise.News, *w.Pace)
+		}
+		return text
+	}
 	if run.Machines == nil {
 		return fmt.Sprintf("at once %d/%d/%d, inversions %d/%d/%d (slot/syncing/download)",
 			run.Highest(0), run.Highest(1), run.Highest(2), run.Inversions(0), run.Inversions(1), run.Inversions(2))

@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
-	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +29,7 @@ func (l *Lab) watch(ctx context.Context, from string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := server.JoinPath("apis", otv1alpha1.SchemeGroupVersion.String(), l.task.resource()).String()
+	path := server.JoinPath(l.task.path()).String()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path+"?watch=1&timeoutSeconds=36000&resourceVersion="+from, nil)
 	if err != nil {
 		return nil, err
@@ -61,7 +59,7 @@ func (l *Lab) await(ctx context.Context, stream io.ReadCloser, prefix string, ob
 			return err
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
-			if object := item.(client.Object); strings.HasPrefix(object.GetName(), prefix) && l.task.isDone(object) {
+			if object := item.(client.Object); l.task.isDone(prefix, object) {
 				finished[string(object.GetUID())] = true
 			}
 			return nil

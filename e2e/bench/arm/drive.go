@@ -56,13 +56,13 @@ func (l *Lab) Drive(ctx context.Context, prefix string, objects int) (Drive, err
 		return err
 	})
 	both.Go(func() error {
-		err := l.await(ctx, changes, prefix, objects)
+		err := l.await(ctx, changes, prefix, objects*l.task.each())
 		d.Ended = time.Now()
 		return err
 	})
 	go func() { // a program that has died finishes nothing
 		select {
-		case <-l.subject.process.Done():
+		case <-l.subject.ended():
 			cancel()
 		case <-ctx.Done():
 		}
@@ -89,6 +89,9 @@ func (l *Lab) usage() map[string]time.Duration {
 }
 
 func (l *Lab) create(ctx context.Context, prefix string, objects int) error {
+	if l.isCommand() {
+		return l.command(ctx, prefix)
+	}
 	return l.crowd(ctx, objects, func(ctx context.Context, i int) error {
 		return l.client.Create(ctx, l.task.object(l, prefix, i))
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
@@ -61,15 +62,17 @@ func imageSpec() otv1alpha1.VMDiskImageSpec {
 	}
 }
 
-func (images) resource() string { return "vmdiskimages" }
+func (images) path() string { return "apis/pelotech.ot/v1alpha1/vmdiskimages" }
+
+func (images) each() int { return 1 }
 
 func (images) list() client.ObjectList { return &otv1alpha1.VMDiskImageList{} }
 
 func (images) done() string { return `"phase":"Succeeded"` }
 
-func (images) isDone(object any) bool {
+func (images) isDone(prefix string, object client.Object) bool {
 	image, is := object.(*otv1alpha1.VMDiskImage)
-	return is && image.Status.Phase == otv1alpha1.PhaseSucceeded
+	return is && strings.HasPrefix(image.Name, prefix) && image.Status.Phase == otv1alpha1.PhaseSucceeded
 }
 
 func (images) floor(l *Lab) (string, []string) {
@@ -80,7 +83,7 @@ func (images) ignored() []string {
 	return []string{"events", "persistentvolumeclaims", "volumesnapshots", "volumesnapshotcontents"}
 }
 
-func (images) judge(run *Run, events []history.Event) {
+func (images) judge(_ *Lab, run *Run, events []history.Event) {
 	run.Trace = trace.Judge(events)
 	run.Void = run.Trace.Violations(run.Load.Images, run.Load.Slots, run.Arm.bounded()...)
 }

@@ -24,6 +24,10 @@ type Run struct {
 	Trace       trace.Findings `json:"trace"`
 	// Machines is what the history says of VirtualMachines, where those were asked for.
 	Machines *trace.Machines `json:"machines,omitempty"`
+	// Workspaces is what it says of the children of workspaces, where those were asked for.
+	Workspaces *trace.Workspaces `json:"workspaces,omitempty"`
+	// Rise is how their members become ready.
+	Rise *Rise `json:"rise,omitempty"`
 	// Release is the deletion of all of them, by the operator and where it was asked for.
 	Release *Release `json:"release,omitempty"`
 	// CPU by process.
@@ -34,7 +38,7 @@ type Run struct {
 	Calls []audit.Latency `json:"calls,omitempty"`
 }
 
-// PerUnit divides by the number of images, or of VirtualMachines.
+// PerUnit divides by the number of images, VirtualMachines or Workspaces.
 func (r Run) PerUnit(total float64) float64 { return total / float64(r.Load.Units()) }
 
 // MsPerUnit is the wall time for one in milliseconds.
@@ -78,7 +82,15 @@ func (l *Lab) Measure(ctx context.Context, prefix string) (Run, error) {
 	if err != nil {
 		return run, err
 	}
-	l.task.judge(&run, events)
+	l.task.judge(l, &run, events)
+	if l.Load.Workspaces > 0 {
+		if run.Wall, err = l.making(entries, d); err != nil {
+			return run, err
+		}
+	}
+	if l.Name == Workspace {
+		return run, l.rise(ctx, &run, prefix, d)
+	}
 	if l.Load.Delete && l.Name != Floor {
 		run.Release, err = l.release(ctx, prefix)
 	}

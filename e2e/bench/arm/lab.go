@@ -1,5 +1,5 @@
 // Package arm runs one arm of the bench: a fresh control plane, the instant simulators, a program that brings images to
-// Succeeded or VirtualMachines to Ready (the operator, or the floor), a crowd that creates them, and the measurements.
+// Succeeded, VirtualMachines to Ready or Workspaces to all their children (the operator, or the floor), a crowd that creates them, and the measurements.
 package arm
 
 import (
@@ -16,6 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// Primer is the prefix of the one object that goes before a measurement.
+const Primer = "primer"
 
 // Lab is one arm with everything around it.
 type Lab struct {
@@ -41,6 +44,8 @@ const (
 	simulatorWorkers = 16
 	// maxAuditMegabytes keeps the API server from starting another file.
 	maxAuditMegabytes = "100000"
+	// serviceAddresses are enough for the Services of a thousand workspaces.
+	serviceAddresses = "10.96.0.0/14"
 )
 
 // Start brings up a lab and sees one object through it, so that nothing is done for the first time in the measurement.
@@ -64,7 +69,9 @@ func (l *Lab) start(ctx context.Context) error {
 		// No garbage collector: nothing is deleted, and its watches would only blur the difference between the arms.
 		Controllers: []string{},
 		// The history is read when the run is over.
-		APIServerArgs: map[string]string{"etcd-compaction-interval": "0", "audit-log-maxsize": maxAuditMegabytes},
+		APIServerArgs: map[string]string{
+			"etcd-compaction-interval": "0", "audit-log-maxsize": maxAuditMegabytes, "service-cluster-ip-range": serviceAddresses,
+		},
 	}); err != nil {
 		return err
 	}
@@ -83,7 +90,7 @@ func (l *Lab) start(ctx context.Context) error {
 	if err := l.StartSubject(ctx); err != nil {
 		return err
 	}
-	if _, err := l.Drive(ctx, "primer", 1); err != nil {
+	if _, err := l.Drive(ctx, Primer, 1); err != nil {
 		return err
 	}
 	return l.Quiet(ctx, time.Second, time.Minute)
@@ -101,7 +108,7 @@ func (l *Lab) furnish(ctx context.Context) error {
 
 // Close ends everything and removes the files.
 func (l *Lab) Close() error {
-	if l.subject != nil {
+	if l.subject != nil && l.subject.process != nil {
 		l.subject.process.Kill()
 	}
 	l.stop()

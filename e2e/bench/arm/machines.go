@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/bench/trace"
@@ -48,28 +49,35 @@ func (machines) object(l *Lab, prefix string, i int) client.Object {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(i), Name: fmt.Sprintf("%s-%05d", prefix, i)},
 		Spec: otv1alpha1.VirtualMachineSpec{
 			VMDiskImageRef: otv1alpha1.VMDiskImageReference{Namespace: imageNamespace, Name: goldenName(prefix, i%l.Load.Images)},
-			MachineSpec: otv1alpha1.MachineSpec{
-				Users: []otv1alpha1.VirtualMachineUser{{
-					Name: "student", Sudo: "ALL=(ALL) NOPASSWD:ALL",
-					HashedPasswd:      "$6$0rEY7zinYR1Zs/JV$JM/UbB5mO1KW2LXQR5qAMd8duGxIUpHw8v05P8lhftQSnlzpdlE.X2U9TtNittKsZ.YzKkleaihs21V/nwOnW1",
-					SSHAuthorizedKeys: []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBenchBenchBenchBenchBenchBenchBenchBenchBenc student@lab"},
-				}},
-				Resources: otv1alpha1.VirtualMachineResources{CPU: new(resource.MustParse("2")), Memory: new(resource.MustParse("2Gi"))},
-			},
+			MachineSpec:    student(),
 		},
 	}
 }
 
-func (machines) resource() string { return "virtualmachines" }
+// student is a machine with a user.
+func student() otv1alpha1.MachineSpec {
+	return otv1alpha1.MachineSpec{
+		Users: []otv1alpha1.VirtualMachineUser{{
+			Name: "student", Sudo: "ALL=(ALL) NOPASSWD:ALL",
+			HashedPasswd:      "$6$0rEY7zinYR1Zs/JV$JM/UbB5mO1KW2LXQR5qAMd8duGxIUpHw8v05P8lhftQSnlzpdlE.X2U9TtNittKsZ.YzKkleaihs21V/nwOnW1",
+			SSHAuthorizedKeys: []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBenchBenchBenchBenchBenchBenchBenchBenchBenc student@lab"},
+		}},
+		Resources: otv1alpha1.VirtualMachineResources{CPU: new(resource.MustParse("2")), Memory: new(resource.MustParse("2Gi"))},
+	}
+}
+
+func (machines) path() string { return "apis/pelotech.ot/v1alpha1/virtualmachines" }
+
+func (machines) each() int { return 1 }
 
 func (machines) list() client.ObjectList { return &otv1alpha1.VirtualMachineList{} }
 
 // The phase of the image in a machine's status is never Ready.
 func (machines) done() string { return `"phase":"Ready"` }
 
-func (machines) isDone(object any) bool {
+func (machines) isDone(prefix string, object client.Object) bool {
 	vm, is := object.(*otv1alpha1.VirtualMachine)
-	return is && vm.Status.Phase == otv1alpha1.VirtualMachineReady
+	return is && strings.HasPrefix(vm.Name, prefix) && vm.Status.Phase == otv1alpha1.VirtualMachineReady
 }
 
 func (machines) floor(l *Lab) (string, []string) {
@@ -80,7 +88,7 @@ func (machines) ignored() []string {
 	return []string{"events", "leases", "secrets", "persistentvolumes", "persistentvolumeclaims", "virtualmachineinstances"}
 }
 
-func (machines) judge(run *Run, events []history.Event) {
+func (machines) judge(_ *Lab, run *Run, events []history.Event) {
 	found := trace.JudgeMachines(events)
 	run.Machines, run.Void = &found, found.Violations(run.Load.VMs)
 }

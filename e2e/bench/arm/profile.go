@@ -16,6 +16,9 @@ import (
 // Profile drives the load once more, by objects of its own, and writes CPU profiles of the program (the operator only) and
 // of the API server into a folder. It is apart from Measure, because a profile costs time.
 func (l *Lab) Profile(ctx context.Context, dir string) error {
+	if l.isCommand() { // it has no objects for another load
+		return nil
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

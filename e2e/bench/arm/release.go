@@ -36,7 +36,7 @@ func (l *Lab) release(ctx context.Context, prefix string) (*Release, error) {
 		}
 		counted := int32(0)
 		for i := range images.Items {
-			if references := images.Items[i].Status.References; references != nil && images.Items[i].Name != goldenName("primer", 0) {
+			if references := images.Items[i].Status.References; references != nil && images.Items[i].Name != goldenName(Primer, 0) {
 				counted += references.Count
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 // subject is the program that is measured.
 type subject struct {
+	// process is nil for commands.
 	process *harness.Process
 	began   time.Time
 	// metrics and profiles are base addresses; the floor has none.
@@ -30,6 +31,10 @@ const (
 func (l *Lab) StartSubject(ctx context.Context) error {
 	var err error
 	began := time.Now()
+	if l.isCommand() {
+		l.subject = &subject{began: began}
+		return nil
+	}
 	if l.Name == Floor {
 		path, args := l.task.floor(l)
 		args = append(args, "--kubeconfig="+l.cluster.Kubeconfig)
@@ -98,14 +103,27 @@ func (l *Lab) startInformers(ctx context.Context) (*subject, error) {
 
 func (s *subject) alive() error {
 	select {
-	case <-s.process.Done():
+	case <-s.ended():
 		return errors.New("the program has ended by itself")
 	default:
 		return nil
 	}
 }
 
-func (s *subject) cpu() time.Duration { return procs.CPU(s.process.Pid()) }
+// ended is closed when the program has ended; a command may.
+func (s *subject) ended() <-chan struct{} {
+	if s.process == nil {
+		return nil
+	}
+	return s.process.Done()
+}
+
+func (s *subject) cpu() time.Duration {
+	if s.process == nil {
+		return procs.Ended()
+	}
+	return procs.CPU(s.process.Pid())
+}
 
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -17,16 +17,18 @@ type task interface {
 	prepare(ctx context.Context, l *Lab, prefix string, objects int) error
 	// object is the i-th that is created.
 	object(l *Lab, prefix string, i int) client.Object
-	// resource and list are those of the objects.
-	resource() string
+	// path and list are those of the objects that are watched, of which there are so many for each one that is created.
+	path() string
 	list() client.ObjectList
-	// done is what an object has in its JSON when it is done, and nothing has before.
+	each() int
+	// done is what the watch tells of an object that is done, and of none before.
 	done() string
-	isDone(object any) bool
+	// isDone says so of an object of the load with this prefix.
+	isDone(prefix string, object client.Object) bool
 	// floor is the path of the floor's executable, and its flags.
 	floor(l *Lab) (string, []string)
 	// ignored are the resources whose history is not looked at.
 	ignored() []string
 	// judge a history: what is wrong with it makes the run void.
-	judge(run *Run, events []history.Event)
+	judge(l *Lab, run *Run, events []history.Event)
 }

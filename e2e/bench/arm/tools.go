@@ -14,8 +14,11 @@ import (
 // Tools are the paths of the built executables.
 type Tools struct {
 	Operators map[Name]string
-	// Floor is the disk-sync-operator's, VMFloor the vm-operator's.
-	Floor, VMFloor, Informers string
+	// Floor is the disk-sync-operator's, VMFloor the vm-operator's, WorkspaceFloor the workspace-operator's.
+	Floor, VMFloor, WorkspaceFloor, Informers string
+	// Manifests is a folder for what the workspace-operator has applied, once its arm has run: see Keep. Digest is that of the
+	// objects.
+	Manifests, Digest string
 	// FloorArgs are further flags for the floor.
 	FloorArgs []string
 }
@@ -38,7 +41,7 @@ func Build(ctx context.Context, operators map[Name]string) (Tools, error) {
 	if err != nil {
 		return Tools{}, err
 	}
-	for name, path := range map[string]*string{"floor": &tools.Floor, "vmfloor": &tools.VMFloor, "informers": &tools.Informers} {
+	for name, path := range map[string]*string{"floor": &tools.Floor, "vmfloor": &tools.VMFloor, "wsfloor": &tools.WorkspaceFloor, "informers": &tools.Informers} {
 		*path = filepath.Join(dir, "bench-"+name)
 		build := exec.CommandContext(ctx, "go", "build", "-o", *path, "./bench/"+name)
 		build.Dir, build.Stderr = filepath.Join(root, "e2e"), os.Stderr

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -149,4 +150,26 @@ func (w Window) Count(entries []Entry) Count {
 		}
 	}
 	return c
+}
+
+// Began is when the first request of a window began; zero when there is none.
+func (w Window) Began(entries []Entry) time.Time {
+	var first time.Time
+	for _, e := range entries {
+		if w.Matches(e) && (first.IsZero() || e.Began.Before(first)) {
+			first = e.Began
+		}
+	}
+	return first
+}
+
+// Made is when the last request of a window ended that made an object; events and Leases do not count.
+func (w Window) Made(entries []Entry) time.Time {
+	var last time.Time
+	for _, e := range entries {
+		if w.Matches(e) && e.Code == http.StatusCreated && e.Resource != "events" && e.Resource != "leases" && e.Resource != "secrets" && e.Ended.After(last) {
+			last = e.Ended
+		}
+	}
+	return last
 }

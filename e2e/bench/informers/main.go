@@ -24,7 +24,7 @@ import (
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "of the cluster")
-	of := flag.String("of", diskSync.operator, "the operator whose informers these are: disk-sync-operator or vm-operator")
+	of := flag.String("of", diskSync.operator, "the operator whose informers these are: disk-sync-operator, vm-operator or workspace-operator")
 	address := flag.String("address", "127.0.0.1:0", "of /synced, /metrics and /debug/pprof")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,8 +58,11 @@ func run(ctx context.Context, kubeconfig, operator, address string) error {
 	}
 	config.QPS, config.UserAgent = -1, "informers"
 	held := diskSync
-	if operator == vm.operator {
+	switch operator {
+	case vm.operator:
 		held = vm
+	case workspace.operator:
+		held = workspace
 	}
 	options, err := held.options()
 	if err != nil {

@@ -25,14 +25,16 @@ const quickSettled = 10 * time.Second
 func main() {
 	var rows string
 	o := bench.Options{Log: os.Stdout}
-	flag.StringVar(&rows, "rows", "", "rows to run, separated by commas: short, long, thousand, many, growth (disk-sync-operator), vm, claims (vm-operator); empty for all. What is measured of a settled operator follows its last row, but not claims")
+	flag.StringVar(&rows, "rows", "", "rows to run, separated by commas: short, long, thousand, many, growth (disk-sync-operator), vm, claims (vm-operator), workspace (workspace-operator); empty for all. What is measured of a settled operator follows its last row, but not claims")
 	flag.IntVar(&o.Rounds, "rounds", 1, "how often each row is run with each arm")
 	flag.BoolVar(&o.Quick, "quick", false, "only the rows short and long, and 10s for --settled: about two and a half minutes")
 	flag.IntVar(&o.Images, "images", 10000, "images of the row many")
 	flag.IntVar(&o.VMs, "vms", 1000, "VirtualMachines of the row vm, on 20 images (50 on each); the row claims has half as many, on one")
+	flag.IntVar(&o.Workspaces, "workspaces", 100, "Workspaces of the row workspace, each of 2 virtual machines and 3 containers; at most 999")
 	flag.DurationVar(&o.Settled, "settled", time.Minute, "how long the settled operator is watched")
 	flag.StringVar(&o.Operator, "operator", "", "the disk-sync-operator's executable; built from the tree when empty")
 	flag.StringVar(&o.VMOperator, "vm-operator", "", "the vm-operator's executable; built from the tree when empty")
+	flag.StringVar(&o.WorkspaceOperator, "workspace-operator", "", "the workspace-operator's executable; built from the tree when empty")
 	flag.StringVar(&o.Profiles, "profiles", "", "folder for CPU profiles of the operator and the API server, taken under each row's load once more")
 	merge := flag.Bool("floor-merge-patch", false, "have the floor of images write statuses by merge patch, not by server-side apply as the operator does")
 	flag.Parse()
