@@ -68,7 +68,7 @@ func TestTheAPIServerTakesEveryExample(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })
 	c, err := cluster.Client("docs-test")
 	require.NoError(t, err)
-	for _, name := range []string{"lab-a", "vmdi-farm", chart.Namespace} {
+	for _, name := range []string{"lab-a", "vmdi-farm", "vm-images", chart.Namespace} {
 		require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	examples := 0
@@ -157,6 +157,30 @@ func TestTheTablesLeaveNothingOut(t *testing.T) {
 		},
 		"every field of a VirtualMachine's status": {
 			[]string{"apis", "ot", "v1alpha1", "virtualmachine_status_types.go"}, `json:"(\w+)`, []string{"docs", "virtualmachine.md"}, 20,
+		},
+		"every condition and every reason of a Workspace": {
+			[]string{"apis", "ot", "v1alpha1", "workspace.go"}, `(?:Condition|Workspace)\w+(?: Workspace(?:Phase|ContainerState|Reason))?\s+= "(\w+)"`, []string{"docs", "workspace.md"}, 35,
+		},
+		"every label and finalizer of a Workspace": {
+			[]string{"apis", "ot", "v1alpha1", "workspace.go"}, `(?:Label|Finalizer)\w+\s+= "([\w./-]+)"`, []string{"docs", "workspace.md"}, 3,
+		},
+		"every field of a Workspace": {
+			[]string{"apis", "ot", "v1alpha1", "workspace_types.go"}, `json:"(\w+)`, []string{"docs", "workspace.md"}, 8,
+		},
+		"every field of a Workspace's containers": {
+			[]string{"apis", "ot", "v1alpha1", "workspace_container_types.go"}, `json:"([\w-]+)`, []string{"docs", "workspace.md"}, 20,
+		},
+		"every field of a Workspace's network": {
+			[]string{"apis", "ot", "v1alpha1", "workspace_network_types.go"}, `json:"(\w+)`, []string{"docs", "workspace.md"}, 12,
+		},
+		"every field of a Workspace's status": {
+			[]string{"apis", "ot", "v1alpha1", "workspace_status_types.go"}, `json:"(\w+)`, []string{"docs", "workspace.md"}, 18,
+		},
+		"every flag of the workspace-operator": {
+			[]string{"workspace-operator", "cmd", "workspace-operator", "options.go"}, `Var\(&o\.[\w.]+, "([\w-]+)"`, []string{"workspace-operator", "README.md"}, 15,
+		},
+		"every metric of the workspace-operator": {
+			[]string{"workspace-operator", "internal", "controller", "metrics.go"}, `"(workspaceoperator_\w+)"`, []string{"workspace-operator", "README.md"}, 3,
 		},
 		"every metric of DataSyncs": {
 			[]string{"disk-sync-operator", "internal", "controller", "datasync_metrics.go"}, `"(disksync_\w+)"`, []string{"disk-sync-operator", "README.md"}, 1,
