@@ -235,6 +235,24 @@ func TestStepsInBetweenWait(t *testing.T) {
 	assert.Equal(t, v1alpha1.WorkspaceReady, w.ws.Status.Phase)
 }
 
+// A thousand workspaces that are made at once would each have a write that says only that.
+func TestMembersThatAreJustMadeHaveNothingToTell(t *testing.T) {
+	w := newWorld(t.Fatalf)
+	w.granted()
+	for w.ws.Status.AdmittedAt == nil {
+		w.reconcile()
+	}
+	w.passes(10 * settings.StatusInterval)
+	told := w.told
+	for len(w.vms) == 0 {
+		w.reconcile()
+	}
+	assert.Equal(t, told, w.told)
+	assert.Equal(t, w.now.Add(settings.StatusInterval), w.wakeAt)
+	w.settle()
+	assert.Equal(t, told+1, w.told)
+}
+
 // Status holds whole seconds: a trouble that is noticed in the middle of one lasts no less for it.
 func TestNothingComesTooEarly(t *testing.T) {
 	w := after(t, up)
