@@ -62,7 +62,8 @@ func (r *Workspaces) observe(ctx context.Context, from look, name string) (plan.
 	return s, nil
 }
 
-// observeFriends reads the Workspaces that may reach this one.
+// observeFriends reads the Workspaces that may reach this one. One whose namespace is somebody else's is none: he could give his pods
+// its label.
 func observeFriends(ctx context.Context, from look, s *plan.Snapshot) error {
 	for _, name := range friendsOf(s.Workspace) {
 		friend := &v1alpha1.Workspace{}
@@ -70,7 +71,7 @@ func observeFriends(ctx context.Context, from look, s *plan.Snapshot) error {
 		if err != nil {
 			return err
 		}
-		if found {
+		if found && isPlaced(friend) {
 			set(&s.Friends, name, friend)
 		}
 	}

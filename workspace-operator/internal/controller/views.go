@@ -24,7 +24,14 @@ var wanted = predicate.TypedFuncs[*v1alpha1.Workspace]{
 
 // comesOrGoes are the changes of a Workspace that those see which it may reach: of its name, and of its namespace.
 var comesOrGoes = predicate.TypedFuncs[*v1alpha1.Workspace]{
-	UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Workspace]) bool { return e.ObjectOld.UID != e.ObjectNew.UID },
+	UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Workspace]) bool {
+		return e.ObjectOld.UID != e.ObjectNew.UID || isPlaced(e.ObjectOld) != isPlaced(e.ObjectNew)
+	},
+}
+
+// isPlaced says that the Workspace has its namespace, and has said so: until then the namespace of that name may be anybody's.
+func isPlaced(ws *v1alpha1.Workspace) bool {
+	return ws.Status.Namespace != nil && ws.Status.Namespace.UID != ""
 }
 
 // changed leaves out the updates of which nothing is left in the cache: what nobody here reads.

@@ -3,12 +3,16 @@ package controller
 import (
 	"testing"
 
+	"github.com/pelotech/open-terrain/apis/apitest"
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"github.com/pelotech/open-terrain/workspace-operator/internal/plan"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
@@ -112,4 +116,38 @@ func TestWhatTheOperatorMakesIsNoNews(t *testing.T) {
 	made.Status.ObservedGeneration = 1
 	assert.True(t, news.Create(event.TypedCreateEvent[*appsv1.Deployment]{Object: made}))
 	assert.False(t, notOurMaking(never[*corev1.Service]).Create(event.TypedCreateEvent[*corev1.Service]{Object: &corev1.Service{}}))
+}
+
+// A workspace is let in by those that name it when it has its namespace, and not before.
+func TestWhatAWorkspaceSeesOfAFriend(t *testing.T) {
+	placed := apitest.WorkspaceStatus(func(s *v1alpha1.WorkspaceStatus) {
+		s.Namespace = &v1alpha1.WorkspaceNamespaceStatus{Name: "ws-a", UID: "n", Owned: true}
+	})
+	taken := apitest.WorkspaceStatus(func(s *v1alpha1.WorkspaceStatus) {
+		s.Namespace = &v1alpha1.WorkspaceNamespaceStatus{Name: "ws-a", Owned: true}
+	})
+	for name, c := range map[string]struct {
+		from, to *v1alpha1.Workspace
+		want     bool
+	}{
+		"nothing":                    {apitest.Workspace("a"), apitest.Workspace("a"), false},
+		"its namespace":              {apitest.Workspace("a"), apitest.Workspace("a", placed), true},
+		"a namespace of others":      {apitest.Workspace("a"), apitest.Workspace("a", taken), false},
+		"its namespace goes":         {apitest.Workspace("a", placed), apitest.Workspace("a", taken), true},
+		"another one under its name": {apitest.Workspace("a"), apitest.Workspace("a", apitest.WorkspaceUID("b")), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, comesOrGoes.Update(event.TypedUpdateEvent[*v1alpha1.Workspace]{ObjectOld: c.from, ObjectNew: c.to}))
+		})
+	}
+	ws := apitest.Workspace("w", apitest.WorkspaceSpec(func(s *v1alpha1.WorkspaceSpec) {
+		s.Network.AllowFrom = []v1alpha1.WorkspaceFriend{{Workspace: "a"}, {Workspace: "b"}, {Workspace: "c"}}
+	}))
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	there := fake.NewClientBuilder().WithScheme(scheme).WithObjects(apitest.Workspace("a", placed), apitest.Workspace("b", taken)).Build()
+	s := &plan.Snapshot{Workspace: ws}
+	require.NoError(t, observeFriends(t.Context(), look{one: there}, s))
+	assert.Len(t, s.Friends, 1)
+	assert.Contains(t, s.Friends, "a")
 }
