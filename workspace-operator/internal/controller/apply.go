@@ -150,25 +150,13 @@ func (r *Workspaces) delete(ctx context.Context, s *plan.Snapshot, child plan.Ch
 // this operator. Whether the author of the Workspace may is asked by the author check of this operator's chart.
 // +kubebuilder:rbac:groups=pelotech.ot,resources=vmdiskimages,verbs=use;create
 
-// apply makes a child, or makes it right. What is ours already is applied by force.
+// apply makes a child, or makes it right. One that is not there is created: that is refused where somebody else has made one of
+// that name, and an apply would change it. What is ours already is applied by force.
 func (r *Workspaces) apply(ctx context.Context, s *plan.Snapshot, child plan.Child, want *unstructured.Unstructured) error {
 	if want == nil {
 		return fmt.Errorf("nothing is known of the %s %s", child.Kind, child.Name)
 	}
-	uid, err := r.known(ctx, s, child)
-	if err != nil {
-		return err
-	}
-	if uid == "" && child.Kind == plan.Namespace {
-		return r.createNamespace(ctx, want)
-	}
-	applied, err := r.reapply(ctx, liveOf(s, child), child.Kind, want, uid)
-	if uid == "" && apierrors.IsConflict(err) { // somebody has made one of that name, or ours has lost its label
-		if uid, err = r.ownUID(ctx, s.Workspace, child); err != nil {
-			return err
-		}
-		applied, err = r.reapply(ctx, nil, child.Kind, want, uid)
-	}
+	applied, err := r.createOrApply(ctx, s, child, want)
 	if err != nil {
 		return wrap(fmt.Sprintf("apply the %s %s", child.Kind, child.Name), err)
 	}
@@ -176,18 +164,23 @@ func (r *Workspaces) apply(ctx context.Context, s *plan.Snapshot, child plan.Chi
 	return nil
 }
 
-// known is the UID of the child as it was seen; empty when there is none. In a namespace that is not the workspace's own
-// somebody else may have made one of that name: there the API server is asked before the first apply, which would change what
-// it meets.
-func (r *Workspaces) known(ctx context.Context, s *plan.Snapshot, child plan.Child) (types.UID, error) {
+func (r *Workspaces) createOrApply(ctx context.Context, s *plan.Snapshot, child plan.Child, want *unstructured.Unstructured) (client.Object, error) {
 	if live := liveOf(s, child); live != nil {
-		return live.GetUID(), nil
+		return r.reapply(ctx, live, child.Kind, want, live.GetUID())
 	}
-	if s.Workspace.OwnsNamespace() {
-		return "", nil
+	created := newOf(child.Kind)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, created); err != nil {
+		return nil, err
 	}
-	uid, err := r.ownUID(ctx, s.Workspace, child)
-	return uid, client.IgnoreNotFound(err)
+	err := r.client.Create(ctx, created, client.FieldOwner(FieldOwner))
+	if !apierrors.IsAlreadyExists(err) {
+		return created, err
+	}
+	uid, err := r.ownUID(ctx, s.Workspace, child) // ours has lost its label, or its event is on the way
+	if err != nil {
+		return nil, err
+	}
+	return r.reapply(ctx, nil, child.Kind, want, uid)
 }
 
 // ownUID asks the API server for the object of the child's name, and gives its UID when it is ours.
@@ -201,26 +194,26 @@ func (r *Workspaces) ownUID(ctx context.Context, ws *v1alpha1.Workspace, child p
 		return "", wrap("look at the "+string(child.Kind)+" "+child.Name, err)
 	}
 	if !metav1.IsControlledBy(existing, ws) {
-		return "", &refused{takenReason(child), fmt.Sprintf("The %s %s exists and does not belong to this workspace: delete or rename it", child.Kind, child.Name)}
+		return "", taken(child)
 	}
 	return existing.GetUID(), nil
 }
 
-func takenReason(child plan.Child) v1alpha1.WorkspaceReason {
+// taken is the refusal of a name that somebody else has.
+func taken(child plan.Child) error {
 	if child.Kind == plan.Namespace {
-		return v1alpha1.WorkspaceNamespaceTaken
+		return &refused{v1alpha1.WorkspaceNamespaceTaken,
+			fmt.Sprintf("The Namespace %s exists and does not belong to this workspace: delete it, or rename the workspace", child.Name)}
 	}
-	return v1alpha1.WorkspaceNameTaken
+	return &refused{v1alpha1.WorkspaceNameTaken,
+		fmt.Sprintf("The %s %s exists and does not belong to this workspace: delete or rename it", child.Kind, child.Name)}
 }
 
-// patch is the server-side apply: as a patch of a typed object, so that the cache of that type is waited for. With a UID it is
-// for that very object, and by force; without one what somebody else has made is a conflict.
+// patch is the server-side apply, for that very object: as a patch of a typed object, so that the cache of that type is waited
+// for.
 func (r *Workspaces) patch(ctx context.Context, kind plan.Kind, want *unstructured.Unstructured, uid types.UID) (client.Object, error) {
-	body, options := want.DeepCopy(), []client.PatchOption{client.FieldOwner(FieldOwner)}
-	if uid != "" {
-		body.SetUID(uid)
-		options = append(options, client.ForceOwnership)
-	}
+	body := want.DeepCopy()
+	body.SetUID(uid)
 	raw, err := body.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -228,29 +221,7 @@ func (r *Workspaces) patch(ctx context.Context, kind plan.Kind, want *unstructur
 	target := newOf(kind)
 	target.SetNamespace(want.GetNamespace())
 	target.SetName(want.GetName())
-	return target, r.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, raw), options...)
-}
-
-// createNamespace makes the namespace, and never takes over one that is there: an apply would find nothing to object to. One
-// that is ours is as good: its event is on the way.
-func (r *Workspaces) createNamespace(ctx context.Context, want *unstructured.Unstructured) error {
-	namespace := &corev1.Namespace{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, namespace); err != nil {
-		return wrap("read the namespace", err)
-	}
-	err := r.client.Create(ctx, namespace, client.FieldOwner(FieldOwner))
-	if !apierrors.IsAlreadyExists(err) {
-		return wrap("create the namespace", err)
-	}
-	existing := &corev1.Namespace{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(namespace), existing); err != nil {
-		return wrap("look at the namespace", err)
-	}
-	owner := want.GetOwnerReferences()
-	if len(owner) == 0 || !controls(owner[0].UID, existing) {
-		return &refused{v1alpha1.WorkspaceNamespaceTaken, fmt.Sprintf("The Namespace %s exists and does not belong to this workspace: delete it, or rename the workspace", existing.Name)}
-	}
-	return nil
+	return target, r.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(FieldOwner), client.ForceOwnership)
 }
 
 // untakenFields are those that the API server, or a webhook, did not take as they were applied.

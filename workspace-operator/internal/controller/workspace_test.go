@@ -162,18 +162,18 @@ func TestAWorkspaceIsMadeInOrder(t *testing.T) {
 		"patch *v1alpha1.Workspace lab", // the finalizer
 		"status of *v1alpha1.Workspace lab",
 		"create *v1.Namespace ws-lab",
-		"patch *v1.NetworkPolicy workspace",
+		"create *v1.NetworkPolicy workspace",
 	}
 	require.GreaterOrEqual(t, len(writes), len(order))
 	assert.Equal(t, order, writes[:len(order)])
-	assert.ElementsMatch(t, []string{"patch *v1.Service api", "patch *v1.Deployment api"}, writes[len(order):len(order)+2])
+	assert.ElementsMatch(t, []string{"create *v1.Service api", "create *v1.Deployment api"}, writes[len(order):len(order)+2])
 	assert.NotNil(t, s.workspace().Status.AdmittedAt)
 }
 
 func TestNothingIsMadeBehindPoliciesThatFail(t *testing.T) {
 	s := newStage(t, lab(apitest.Runs("api", "registry.test/api:1", apitest.Listens(8080))))
 	s.fails = func(write string) error {
-		if write == "patch *v1.NetworkPolicy workspace" {
+		if write == "create *v1.NetworkPolicy workspace" {
 			return apierrors.NewInternalError(errors.New("a webhook is away"))
 		}
 		return nil
@@ -184,7 +184,7 @@ func TestNothingIsMadeBehindPoliciesThatFail(t *testing.T) {
 	_, err = s.Reconcile(t.Context(), request)
 	require.ErrorContains(t, err, "a webhook is away")
 	s.fails = func(write string) error {
-		if write == "patch *v1.NetworkPolicy workspace" {
+		if write == "create *v1.NetworkPolicy workspace" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "networkpolicies"}, "workspace", errors.New("a policy is against it"))
 		}
 		return nil
@@ -214,8 +214,8 @@ func TestWhatTheCacheDoesNotShowIsAskedForBeforeItIsTaken(t *testing.T) {
 	s := newStage(t, ws, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}, foreign)
 	s.client = blind{s.client}
 	writes := s.settle()
-	assert.NotContains(t, writes, "patch *v1.Deployment "+name)
-	assert.Contains(t, writes, "patch *v1.Service "+name, "the others are made")
+	assert.NotContains(t, writes, "create *v1.Deployment "+name)
+	assert.Contains(t, writes, "create *v1.Service "+name, "the others are made")
 	ready := meta.FindStatusCondition(s.workspace().Status.Conditions, v1alpha1.ConditionReady)
 	assert.Equal(t, string(v1alpha1.WorkspaceNameTaken), ready.Reason)
 }
