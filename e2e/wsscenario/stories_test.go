@@ -78,6 +78,7 @@ func anywhere() map[string]story {
 		"what is changed or deleted of any child is put right":       drift,
 		"isolate: false has no policy, and tells that":               notIsolated,
 		"two workspaces in one namespace do not get into each other": sharedNamespace,
+		"a workspace that another names is let in while it is there": friends,
 		"a targetNamespace that is missing is waited for":            namespaceMissing,
 		"a namespace of somebody else is left alone":                 namespaceTaken,
 		"a namespace of somebody else does not go with a workspace":  namespaceTakenAndDeleted,
