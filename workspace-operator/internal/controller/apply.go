@@ -24,7 +24,7 @@ import (
 )
 
 // atOnce is how many children of a workspace are written at a time.
-const atOnce = 8
+const atOnce = 16
 
 // carryOut changes the children, stage by stage, those of one stage at the same time. A child that is refused does not keep the
 // others back; trouble that passes does, and all is tried again. The snapshot takes in what was refused.
