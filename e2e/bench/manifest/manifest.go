@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Of is an object as the field manager applied it, or created it: the fields that are its own, without those that the API server
-// filled in.
+// Of is an object as the field manager applied it, or created it: the fields that are its own. Of what was created these are
+// defaults, too.
 func Of(object *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	i := slices.IndexFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == manager && entry.Subresource == "" && entry.FieldsV1 != nil
