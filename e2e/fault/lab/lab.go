@@ -53,6 +53,27 @@ type Options struct {
 	// KubeVirt, when set, is played, too. Then the operator behind the proxy is the vm-operator, and a disk-sync-operator runs
 	// beside it whose requests nothing happens to.
 	KubeVirt *kubevirt.Options
+	// Workspaces puts the workspace-operator behind the proxy, and the vm-operator beside it, too. It needs KubeVirt.
+	Workspaces bool
+}
+
+// faulted is the operator behind the proxy, beside are the others that run.
+func (o Options) operators() (faulted chart.Chart, beside []chart.Chart) {
+	switch {
+	case o.Workspaces:
+		return chart.Workspace, []chart.Chart{chart.DiskSync, chart.VM}
+	case o.KubeVirt != nil:
+		return chart.VM, []chart.Chart{chart.DiskSync}
+	}
+	return chart.DiskSync, nil
+}
+
+// nodes for pods of Deployments, which nobody else has.
+func (o Options) nodes() int {
+	if o.Workspaces {
+		return 1
+	}
+	return 0
 }
 
 // World is a control plane with CRDs, chart, simulators and a recorder.
@@ -78,13 +99,10 @@ func Start(t *testing.T, o Options) *World {
 	t.Helper()
 	ctx := t.Context()
 	ctrllog.SetLogger(logr.Discard()) // the simulators'
-	faulted := chart.DiskSync
-	if o.KubeVirt != nil {
-		faulted = chart.VM
-	}
+	faulted, beside := o.operators()
 	operator, err := harness.BuildOperator(ctx, faulted.Name)
 	require.NoError(t, err)
-	cluster, err := harness.Start(ctx, harness.Options{Dir: logDir(t), KubeVirt: o.KubeVirt != nil})
+	cluster, err := harness.Start(ctx, harness.Options{Dir: logDir(t), KubeVirt: o.KubeVirt != nil, Nodes: o.nodes()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
 	w := &World{Cluster: cluster, Settings: o.Settings, faulted: faulted, operator: operator}
@@ -106,22 +124,27 @@ func Start(t *testing.T, o Options) *World {
 	t.Cleanup(func() { require.NoError(t, w.Sim.Close()) })
 	require.NoError(t, w.SetPolicy(ctx, o.Policy))
 	if o.KubeVirt != nil {
-		w.startBeside(t)
+		require.NoError(t, chart.VM.Install(ctx, w.Client, chart.WithoutOperator))
+	}
+	if o.Workspaces {
+		require.NoError(t, chart.Workspace.Install(ctx, w.Client, chart.WithoutOperator))
+	}
+	for _, ch := range beside {
+		w.startBeside(t, ch)
 	}
 	return w
 }
 
-// startBeside installs the vm-operator's chart and runs the disk-sync-operator, which talks to the API server itself.
-func (w *World) startBeside(t *testing.T) {
+// startBeside runs an operator that talks to the API server itself.
+func (w *World) startBeside(t *testing.T, ch chart.Chart) {
 	t.Helper()
-	require.NoError(t, chart.VM.Install(t.Context(), w.Client, chart.WithoutOperator))
-	log, err := os.Create(filepath.Join(w.Dir, "logs", chart.DiskSync.Name+".log"))
+	log, err := os.Create(filepath.Join(w.Dir, "logs", ch.Name+".log"))
 	require.NoError(t, err)
-	disks, err := harness.StartOperator(t.Context(), harness.OperatorOptions{
-		Name: chart.DiskSync.Name, Kubeconfig: w.Kubeconfig, Log: log, Args: Alone(),
+	operator, err := harness.StartOperator(t.Context(), harness.OperatorOptions{
+		Name: ch.Name, Namespace: ch.Namespace, Kubeconfig: w.Kubeconfig, Log: log, Args: Alone(),
 	})
 	require.NoError(t, err)
-	t.Cleanup(disks.Kill)
+	t.Cleanup(operator.Kill)
 }
 
 // logDir keeps the logs of a test that asks for it by OT_LOGS.
