@@ -49,7 +49,7 @@ fault: ## Kills, lost answers, 409s at each write of every story, a choice of th
 bench: ## Measure each operator against its floor: a table, and e2e/bench/results.json (BENCH_ARGS=... for single rows)
 	scripts/with-assets.sh e2e go run ./cmd/bench $(BENCH_ARGS)
 
-demo: ## A dozen images through the queue, and machines that wait for theirs, live (KEEP=1 leaves it running)
+demo: ## A dozen images through the queue, machines that wait for theirs, and a workspace, live (KEEP=1 leaves it running)
 	@echo "Building the demo (the first time, all of it is compiled: some minutes) ..."
 	@KEEP=$(KEEP) scripts/with-assets.sh e2e go run ./cmd/demo $(DEMO_ARGS)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the disk scenarios on an existing cluster with CDI and a snapshotting CSI driver: scripts/e2e.sh KUBECONFIG
 # OT_E2E_STORIES=vmscenario runs those of virtual machines instead; they need KubeVirt, with guests, and Multus is not used.
+# OT_E2E_STORIES=wsscenario runs those of workspaces; they need OT_E2E_IMAGE, too: an image that the nodes can run.
 # OT_E2E_ADDRESS is the address of this machine that pods reach. docs/testing.md says what else is needed.
 set -euo pipefail
 if [[ ! -r "${1:-}" ]]; then

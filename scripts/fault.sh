@@ -9,6 +9,6 @@ OT_TABLE="$(mktemp)"
 trap 'rm -f "$OT_TABLE"' EXIT
 read -ra more <<<"${TEST_ARGS:-}"
 code=0
-scripts/with-assets.sh e2e go test -p 1 ./fault ./vmfault -count=1 -v -timeout 12h "${more[@]}" || code=$?
+scripts/with-assets.sh e2e go test -p 1 ./fault ./vmfault ./wsfault -count=1 -v -timeout 12h "${more[@]}" || code=$?
 cat "$OT_TABLE"
 exit "$code"

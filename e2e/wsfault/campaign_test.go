@@ -25,7 +25,7 @@ import (
 // How many plans of how many stories run, unless OT_PLANS says another number of plans, "distinct", or "all".
 const (
 	sample          = 1
-	sampleOfStories = 5
+	sampleOfStories = 3
 )
 
 // TestWorkspaces has one write of each story go wrong, in each way.

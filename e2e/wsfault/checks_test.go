@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -205,6 +206,9 @@ func (s state) differs(ends map[string]otv1alpha1.WorkspacePhase, scene string) 
 	return ""
 }
 
+// hash of a workspace's name and an entry's, in names and labels.
+var hash = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
+
 // masked are the workspaces' statuses and the specs of their children, without what must differ from one telling to the next.
 func (s state) masked(scene string) map[string]string {
 	masked := map[string]string{}
@@ -232,7 +236,7 @@ func (s state) masked(scene string) map[string]string {
 		if spaceOf(o) == "" {
 			mask = strings.NewReplacer(scene, "SCENE")
 		}
-		masked[mask.Replace(key.Resource+" "+key.Name)] = mask.Replace(string(text))
+		masked[hash.ReplaceAllString(mask.Replace(key.Resource+" "+key.Name), "HASH")] = hash.ReplaceAllString(mask.Replace(string(text)), "HASH")
 	}
 	return masked
 }
