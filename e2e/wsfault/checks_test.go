@@ -98,7 +98,7 @@ func policyLast(events []history.Event) (broken []string) {
 }
 
 // oneAtATime: the policy has room for one, so that of the workspaces that were admitted and have not been provisioned there is
-// never more than one, and each has its slot when it says that it is admitted.
+// never more than one, but for those that are being deleted, and each has its slot when it says that it is admitted.
 func oneAtATime(events []history.Event) (broken []string) {
 	admitted, holder := map[types.UID]bool{}, ""
 	for _, e := range events {
@@ -109,7 +109,7 @@ func oneAtATime(events []history.Event) (broken []string) {
 				holder = ""
 			}
 		case *otv1alpha1.Workspace:
-			now := !e.Deleted && o.Status.AdmittedAt != nil && o.Status.ProvisionedAt == nil
+			now := !e.Deleted && o.DeletionTimestamp == nil && o.Status.AdmittedAt != nil && o.Status.ProvisionedAt == nil
 			if now && !admitted[o.UID] && !strings.HasSuffix(holder, string(o.UID)) {
 				broken = append(broken, fmt.Sprintf("admitted, and the slot is held by %q: %s", holder, invariant.Line(e)))
 			}
