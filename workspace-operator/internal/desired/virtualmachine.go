@@ -6,6 +6,7 @@ import (
 
 	"github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	otac "github.com/pelotech/open-terrain/apis/ot/v1alpha1/applyconfiguration/ot/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -27,10 +28,27 @@ func virtualMachine(w *v1alpha1.Workspace, entry *v1alpha1.WorkspaceVirtualMachi
 	if spec.Name == "" && name != entry.Name {
 		spec.Name = entry.Name
 	}
+	shared(w, &spec)
 	return sealed(otac.VirtualMachine(name, w.ChildNamespace()).
 		WithLabels(entryLabels(w, entry.Name)).
 		WithOwnerReferences(owner(w)).
 		WithSpec(applied(spec)))
+}
+
+// shared has an image that a template makes admit all workspaces' own namespaces, unless the template says whom it admits. Who made
+// it first would be the only one to use it otherwise, and the next workspace of the same manifest would wait for ever. Whether an
+// author may use it is asked of him besides (author check).
+func shared(w *v1alpha1.Workspace, spec *v1alpha1.VirtualMachineSpec) {
+	template := spec.VMDiskImageTemplate
+	if template == nil || template.AllowedNamespaces != nil || !w.OwnsNamespace() || spec.VMDiskImageRef.Namespace == w.ChildNamespace() {
+		return
+	}
+	template.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
+		From: v1alpha1.NamespacesFromSelector,
+		Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: v1alpha1.LabelWorkspaceUID, Operator: metav1.LabelSelectorOpExists},
+		}},
+	}
 }
 
 // applied is a spec with the fields that are set, and no others.
