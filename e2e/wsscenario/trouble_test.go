@@ -35,7 +35,7 @@ func failsAndRecovers(how func(*v1alpha1.WorkspaceContainer), reason v1alpha1.Wo
 		assert.Equal(t, v1alpha1.WorkspaceContainerFailed, at.Status)
 		assert.True(t, containsAll(at.Message, words...), at.Message)
 		assert.Equal(t, v1alpha1.WorkspaceContainerReady, ws.Status.ResourceStatus.Containers[0].Status)
-		for began := time.Now(); time.Since(began) < 4*w.debounce; time.Sleep(w.poll) {
+		for began := time.Now(); time.Since(began) < 3*w.debounce; time.Sleep(w.poll) {
 			w.isThere(t, ws)
 			require.Equal(t, v1alpha1.WorkspaceFailed, ws.Status.Phase, "it stays so, though the pods change all the time")
 		}

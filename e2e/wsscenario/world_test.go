@@ -40,14 +40,15 @@ const images = "vm-images"
 type pace struct {
 	// patience is how long to wait for anything; poll is how often to look.
 	patience, poll time.Duration
-	// debounce is the operators': how long a trouble lasts before it is a failure.
+	// debounce is the operators': how long a trouble lasts before it is a failure. A pod's times are whole seconds, and half of it
+	// is what a container that ended must run to be believed: it cannot be much shorter.
 	debounce time.Duration
 	// settled is how long nothing may be written once all is done.
 	settled time.Duration
 }
 
 func embeddedPace() pace {
-	return pace{patience: 2 * time.Minute, poll: 50 * time.Millisecond, debounce: 2 * time.Second, settled: 3 * time.Second}
+	return pace{patience: 2 * time.Minute, poll: 50 * time.Millisecond, debounce: 4 * time.Second, settled: 3 * time.Second}
 }
 
 func realPace() pace {
