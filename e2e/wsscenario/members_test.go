@@ -61,6 +61,7 @@ func entries(t *testing.T, w *world) {
 	w.change(t, ws, w.container("web", func(c *v1alpha1.WorkspaceContainer) { c.Ports = nil }))
 	w.becomesReady(t, ws)
 	w.gone(t, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ws.ChildNamespace(), Name: "web"}})
+	assert.Empty(t, w.deployment(t, ws, "web").Spec.Template.Spec.Containers[0].Ports, "what it was created with is taken away, too")
 	w.remove(t, ws)
 }
 
