@@ -198,12 +198,12 @@ func crashLooping(v view, pod *corev1.Pod) *cause {
 }
 
 // proven is when a container that runs again has done so for long enough to be believed. That is sooner than a trouble becomes a
-// failure, so that one that ended once never is.
+// failure, so that one that ended once never is. Its start is told in whole seconds, and may be nearly one later.
 func (v view) proven(c corev1.ContainerStatus) time.Time {
 	if c.State.Running == nil {
 		return time.Time{}
 	}
-	return c.State.Running.StartedAt.Add(v.set.TroubleDebounce / 2)
+	return c.State.Running.StartedAt.Add(time.Second + v.set.TroubleDebounce/2)
 }
 
 func exitOf(ended *corev1.ContainerStateTerminated) string {
