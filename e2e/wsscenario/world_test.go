@@ -48,7 +48,7 @@ type pace struct {
 }
 
 func embeddedPace() pace {
-	return pace{patience: 2 * time.Minute, poll: 50 * time.Millisecond, debounce: 4 * time.Second, settled: 3 * time.Second}
+	return pace{patience: 4 * time.Minute, poll: 50 * time.Millisecond, debounce: 4 * time.Second, settled: 3 * time.Second}
 }
 
 func realPace() pace {
@@ -81,7 +81,10 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	began := time.Now()
 	w := &world{pace: embeddedPace(), real: os.Getenv("OT_E2E") == "existing", runs: "registry.test/server:1", logs: logFolder(t)}
-	address, options := "127.0.0.1", harness.FromEnv(harness.Options{KubeVirt: true, Audit: true, Nodes: 1})
+	address, options := "127.0.0.1", harness.FromEnv(harness.Options{
+		// Each story has a namespace or two that go at its end.
+		KubeVirt: true, Audit: true, Nodes: 1, ControllerManagerArgs: map[string]string{"concurrent-namespace-syncs": "40"},
+	})
 	if w.real {
 		w.pace, options.CRDs = realPace(), []string{} // those of the charts
 		address, w.runs = os.Getenv("OT_E2E_ADDRESS"), os.Getenv("OT_E2E_IMAGE")
