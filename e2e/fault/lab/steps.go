@@ -3,13 +3,13 @@ package lab
 import (
 	"context"
 	"fmt"
+	"time"
 
-	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
 	"github.com/pelotech/open-terrain/e2e/history"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -133,6 +133,12 @@ func Lose(name string, kind otv1alpha1.LossKind) Step {
 			}
 			s.again.Store(dv.UID, true)
 		}
+		if kind == otv1alpha1.LostContent {
+			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(part), part); err != nil {
+				return err
+			}
+			s.lost = part.GetUID()
+		}
 		return s.Client.Delete(ctx, part)
 	})
 }
@@ -158,12 +164,21 @@ func awaitVolume() Step {
 	}}
 }
 
-// awaitReady waits until the snapshot is ready, once more.
-func awaitReady() Step {
-	return Step{Name: "await the ready snapshot", Do: func(ctx context.Context, s *Scene) error {
-		return s.await(ctx, func(e history.Event) bool {
-			vs, ok := history.As[*snapshotv1.VolumeSnapshot](e)
-			return ok && vs.Status != nil && ptr.Deref(vs.Status.ReadyToUse, false)
+// awaitContent waits until the image's snapshot has another content than the one that was lost. Who makes it is not always told
+// by an event of the snapshot: the snapshotter may be back before anybody has missed it.
+func awaitContent(name string) Step {
+	return Step{Name: "await another content", Do: func(ctx context.Context, s *Scene) error {
+		return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			image, err := s.Image(ctx, name)
+			if err != nil || image.Status.Artifact == nil { // its snapshot is lost, and is being taken again
+				return false, err
+			}
+			content, err := s.part(ctx, image, otv1alpha1.LostContent)
+			if err == nil && content.GetName() != "" {
+				err = s.Client.Get(ctx, client.ObjectKeyFromObject(content), content)
+			}
+			there := err == nil && content.GetUID() != "" && content.GetUID() != s.lost && content.GetDeletionTimestamp() == nil
+			return there, client.IgnoreNotFound(err)
 		})
 	}}
 }

@@ -62,7 +62,7 @@ func Healing() []Story {
 		{
 			// The snapshotter makes the content anew by itself. Where it is quicker than the operator, that is no loss.
 			Name: "heal-content", Ends: succeeded(1), AnyWay: true,
-			Steps: []Step{Create(image, nowhere+"disk"), AwaitSucceeded(image), Lose(image, otv1alpha1.LostContent), awaitReady()},
+			Steps: []Step{Create(image, nowhere+"disk"), AwaitSucceeded(image), Lose(image, otv1alpha1.LostContent), awaitContent(image)},
 		},
 		lose("volume", otv1alpha1.LostDataVolume, 1),
 		lose("claim", otv1alpha1.LostClaim, 1),

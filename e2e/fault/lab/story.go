@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	otv1alpha1 "github.com/pelotech/open-terrain/apis/ot/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -51,6 +52,8 @@ type Scene struct {
 	Afterwards func() error
 	// since is the revision after which the story looks for what comes next.
 	since int64
+	// lost is the UID of the content that a step has deleted.
+	lost types.UID
 	// bystanders have been placed already.
 	bystanders bool
 }

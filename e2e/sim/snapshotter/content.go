@@ -53,8 +53,8 @@ func (s *Simulator) deleteOrphan(ctx context.Context, name string) error {
 	return client.IgnoreNotFound(s.client.Delete(ctx, &content))
 }
 
-// write replaces the snapshot's status where it differs: that of this very snapshot, and not of one that came after it
-// under its name.
+// write replaces the snapshot's status where it differs: that of the very snapshot that was looked at, and not of one that came
+// after it under its name. Its version tells them apart; a UID in the patch of a status is ignored.
 func (s *Simulator) write(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, status *snapshotv1.VolumeSnapshotStatus) error {
 	if snapshot.Status != nil && status.Error == nil && status.CreationTime == nil {
 		status.Error = snapshot.Status.Error // the last error stays until something works
@@ -63,9 +63,8 @@ func (s *Simulator) write(ctx context.Context, snapshot *snapshotv1.VolumeSnapsh
 		return nil
 	}
 	before := snapshot.DeepCopy()
-	before.UID = "" // so that it is in the patch
 	snapshot.Status = status
-	return s.client.Status().Patch(ctx, snapshot, client.MergeFrom(before))
+	return s.client.Status().Patch(ctx, snapshot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // showFailure writes an error into the status unless it is there already.
@@ -87,5 +86,5 @@ func (s *Simulator) showFailure(ctx context.Context, key types.NamespacedName, f
 		no := false
 		snapshot.Status.ReadyToUse = &no
 	}
-	return s.client.Status().Patch(ctx, &snapshot, client.MergeFrom(before))
+	return s.client.Status().Patch(ctx, &snapshot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

@@ -40,6 +40,9 @@ func (s *Simulator) reconcile(ctx context.Context, request reconcile.Request) (r
 	if apierrors.IsNotFound(err) { // the snapshot went in between
 		return reconcile.Result{}, nil
 	}
+	if apierrors.IsConflict(err) { // or another one came after it, and what was made for it is nobody's
+		return reconcile.Result{RequeueAfter: time.Millisecond}, s.deleteOrphan(ctx, contentName(snapshot.UID))
+	}
 	return reconcile.Result{RequeueAfter: wait}, err
 }
 
