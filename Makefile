@@ -53,7 +53,7 @@ demo: ## A dozen images through the queue, machines that wait for theirs, and a 
 	@echo "Building the demo (the first time, all of it is compiled: some minutes) ..."
 	@KEEP=$(KEEP) scripts/with-assets.sh e2e go run ./cmd/demo $(DEMO_ARGS)
 
-e2e: ## The scenarios on a real cluster: make e2e KUBECONFIG=/path/to/kubeconfig (OT_E2E_STORIES=vmscenario: those of virtual machines)
+e2e: ## The scenarios on a real cluster: make e2e KUBECONFIG=/path/to/kubeconfig (OT_E2E_STORIES=vmscenario or wsscenario: those of virtual machines, of workspaces)
 	scripts/e2e.sh "$(KUBECONFIG)"
 
 charts: ## Lint the charts and package them into dist/

@@ -28,7 +28,6 @@ const (
 	manyImages   = 10000
 	fewImages    = 100
 	manySlots    = 64
-	fewSlots     = 4
 	growthRepeat = 5
 	// Of the vm-operator.
 	machinesBound  = 1.3
@@ -73,10 +72,8 @@ func (r Row) arms() []arm.Name {
 // Growth is the row that the largest is compared with.
 const Growth = "growth"
 
-// growthLoad has as many images for a slot that all but the first have to wait, as in the largest row: who finds a slot free is
-// not written down as Queued, and with as many slots as there two thirds of a hundred images would cost a write less.
 func growthLoad() arm.Load {
-	return arm.Load{Images: fewImages, Slots: fewSlots, Writers: writers}
+	return arm.Load{Images: fewImages, Slots: manySlots, Writers: writers}
 }
 
 // settles says after which row the settled operator is looked at: the last one of each operator that leaves its objects.
